@@ -19,6 +19,7 @@ test:
 	@echo run >> ran.txt
 	@exec env MAIN=$$$$ {sys.executable} -m pytest $(WORKERS)
 """
+PLUGINS = "-p xdist.plugin -p xdist.looponfail -p pytest_rerunfailures -p pytest_timeout"
 CONFTEST = """
 def pytest_runtest_setup(item):
     with open("ran.txt", "a") as file:
@@ -42,7 +43,7 @@ def runs(folder: Path, trouble: str, *workers: str) -> tuple[int, list[set[str]]
     for name in ("__init__.py", "exit_status.py"):
         shutil.copy(ROOT / "tests" / name, tests)
     (folder / "Makefile").write_text(MAKEFILE)
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --import-mode=importlib {PLUGINS}\n")
     (tests / "conftest.py").write_text(CONFTEST)
     for name in ("test_a", "test_c", "test_d"):
         (tests / f"{name}.py").write_text(f"def {name}():\n    pass\n")
@@ -51,6 +52,7 @@ def runs(folder: Path, trouble: str, *workers: str) -> tuple[int, list[set[str]]
     # What this pytest was started with is not for that one.
     outer = ("PYTEST", "PYTHONPATH", "MAKE", "MFLAGS")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing those that no test here needs takes seconds
     environment["WORKERS"] = " ".join(workers)
     ended = subprocess.run(
         ["sh", ".ci/run"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100
@@ -60,14 +62,11 @@ def runs(folder: Path, trouble: str, *workers: str) -> tuple[int, list[set[str]]
     return ended.returncode, [set(names.split()) for names in begun]
 
 
-def slow(*values: object) -> object:
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "workers"),
-    [("a failure", 0), slow("a failure", 2), slow("a crash", 2), slow("a file that cannot be collected", 2)],
+    # In one process: test_what_fails_twice_fails.
+    [("a failure", 2), ("a crash", 2), ("a file that cannot be collected", 2)],
 )
 def test_where_all_others_ran_those_that_failed_run_once_more(tmp_path, trouble, workers):
     status, (first, second) = runs(tmp_path, TROUBLE[trouble], "-n", str(workers))
@@ -78,12 +77,8 @@ def test_where_all_others_ran_those_that_failed_run_once_more(tmp_path, trouble,
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "workers"),
-    [
-        ("a file that cannot be collected", 0),
-        slow("a crash", 0),
-        slow("a killed pytest", 0),
-        slow("a killed pytest", 2),
-    ],
+    # In one process a test that ends it ends pytest, as one that kills it does.
+    [("a file that cannot be collected", 0), ("a crash", 0), ("a killed pytest", 2)],
 )
 def test_where_some_may_not_have_run_all_run_once_more(tmp_path, trouble, workers):
     status, runs_of_all = runs(tmp_path, TROUBLE[trouble], "-n", str(workers))

@@ -63,7 +63,7 @@ def test_a_program(program: Program, ask: Callable[[str], dict[str, Any]]) -> No
 
 @pytest.mark.slow
 @given(program=programs())
-@settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=_HEALTH)
+@settings(max_examples=25, derandomize=True, deadline=None, database=None, suppress_health_check=_HEALTH)
 @pytest.mark.timeout(600)
 def test_many_programs(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
     check(program, ask)
