@@ -34,7 +34,7 @@ def text(name: str, fake: bool) -> str:
 @pytest.mark.parametrize(
     "name",
     [
-        name if i % 12 == 2 else pytest.param(name, marks=pytest.mark.cases if i % 4 else pytest.mark.slow)
+        name if i % 24 == 2 else pytest.param(name, marks=pytest.mark.cases if i % 12 else pytest.mark.slow)
         for i, name in enumerate(golden.CHOSEN)
     ],
 )
