@@ -25,7 +25,7 @@ CLI = [sys.executable, str(_HERE / "cli.py")]
 
 
 def begin() -> None:
-    """Make the folder, for this process and those that it starts. The second worker that wants them starts the rest."""
+    """Make the folder, for this process and those that it starts. The second worker that wants them starts the rest, under pytest-xdist the first."""
     if sys.platform == "linux" and PLACE not in os.environ:
         os.environ[PLACE] = tempfile.mkdtemp()
         Path(os.environ[PLACE], "owner").write_text(str(os.getpid()))

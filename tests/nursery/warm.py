@@ -41,7 +41,8 @@ Main = Callable[[dict[str, socket.socket], int], NoReturn]
 def instead_of(main: Main, place: str, program: str) -> Main:
     """What a worker's first child does in place of ``zygote._main``; call it in the worker's own process.
 
-    The first worker of a key does what it always does: the only test of a session needs no nursery.
+    The first worker of a key does what it always does: the only test of a session needs no nursery. Under pytest-xdist there are
+    many tests, and what it would warm up for itself alone is what the nursery warms up.
     """
     if not place:
         return main
@@ -51,7 +52,8 @@ def instead_of(main: Main, place: str, program: str) -> Main:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "seen").exists():
             (folder / "seen").touch()
-            return main
+            if "PYTEST_XDIST_WORKER" not in os.environ:
+                return main
         if not (folder / "begun").exists():
             (folder / "begun").touch()
             _start(program, str(folder))

@@ -52,18 +52,11 @@ def check(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
         assert answer["error"] <= max(1e-5, 8 * answer["eager"]), f"{answer}\n{program.source()}"
 
 
-@given(program=programs())
-@settings(
-    max_examples=EXPLORED or 5, derandomize=not EXPLORED, deadline=None, database=None, suppress_health_check=_HEALTH
-)
-@pytest.mark.timeout(300 + EXPLORED)
-def test_a_program(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
-    check(program, ask)
-
-
 @pytest.mark.slow
 @given(program=programs())
-@settings(max_examples=25, derandomize=True, deadline=None, database=None, suppress_health_check=_HEALTH)
-@pytest.mark.timeout(600)
-def test_many_programs(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
+@settings(
+    max_examples=EXPLORED or 25, derandomize=not EXPLORED, deadline=None, database=None, suppress_health_check=_HEALTH
+)
+@pytest.mark.timeout(600 + EXPLORED)
+def test_a_program(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
     check(program, ask)
