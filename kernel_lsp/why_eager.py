@@ -39,6 +39,29 @@ _OF_TRACING = """    "torch.jit.is_tracing()": "torch.jit.trace records the modu
 """
 _OF_TRANSFORMS = """    "_functorch.maybe_current_level()": "torch.vmap or another transform of torch.func is at work",
 """
+#: of the conditions on the tensors of a table (envelope/tensors.py): the first that fails, spelled out for its tensor
+_SPELLED = """    def of_one(loop):  # the first condition that fails on a tensor of the table
+        table = plain(loop.generators[0].iter)
+        named = [p for p, *_ in _conditions if isinstance(p, ast.NamedExpr) and p.target.id == table]
+        for row in named[0].value.elts:
+            tensor, shape = map(plain, row.elts)
+            for one in loop.elt.values:
+                text = plain(one).replace("== shape", f"== {shape}")
+                text = re.sub(r"\\bt\\b", lambda _: tensor, text)
+                if not eval(text, names):
+                    return re.sub(r"\\._(?:parameters|buffers)\\['(\\w+)'\\]", r".\\1", text)
+
+"""
+_OF_TABLES = """        if isinstance(part, ast.Call) and plain(part.func) == "all":
+            text = of_one(part.args[0])
+            part = ast.parse(text, mode="eval").body
+"""
+_LACKS = """            return text, f"expected {text}, but the module lacks what is looked at"
+"""
+_LACKS_A_ROW = """            if isinstance(part, ast.NamedExpr):
+                text = "all parameters and buffers that the kernels read"
+            return text, f"expected {text}, but the module lacks what is looked at"
+"""
 _WORDS = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), f"expected {text}")
         words = re.sub(r"\\b_[A-Z_]+\\b", lambda name: str(names.get(name[0], name[0])), words)
         if words.startswith("expected ") and isinstance(part, ast.Compare):
@@ -79,7 +102,7 @@ def _first_that_fails(kernel, *args, **kwargs):
     def plain(node):  # without the names that are given on the way
         return re.sub(r"\\((\\w+) := [^()]*\\)", r"\\1", ast.unparse(node))
 
-    envelope = type(kernel)._in_envelope
+{_SPELLED}    envelope = type(kernel)._in_envelope
     if not _conditions:
         tree = ast.parse(textwrap.dedent(inspect.getsource(envelope)))
         test = next(node.value for node in ast.walk(tree) if isinstance(node, ast.Return))
@@ -93,8 +116,7 @@ def _first_that_fails(kernel, *args, **kwargs):
             if eval(code, names):
                 continue
         except (AttributeError, LookupError):
-            return text, f"expected {{text}}, but the module lacks what is looked at"
-{_WORDS}
+{_LACKS_A_ROW}{_OF_TABLES}{_WORDS}
     return None
 
 
@@ -144,6 +166,7 @@ def _first_of_one(envelope, kernel, *args, **kwargs):
     ),
     ("            _conditions.append(", "            conditions.append("),
     ("    for part, text, code in _conditions:", "    for part, text, code in conditions:"),
+    ("for p, *_ in _conditions if", "for p, *_ in conditions if"),
 )
 
 
@@ -155,10 +178,18 @@ def _of_several() -> str:
 
 
 _SEVERAL = _of_several()
+#: where no envelope has such a table
+_UNTABLED, _SEVERAL_UNTABLED = (
+    text.replace(_SPELLED, "")
+    .replace(_SPELLED.replace("in _conditions", "in conditions"), "")
+    .replace(_OF_TABLES, "")
+    .replace(_LACKS_A_ROW, _LACKS)
+    for text in (_REASONS, _SEVERAL)
+)
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
 #: before a forward of a submodule's own was looked for; before transforms, and tracing, were told of in words
 _HOOKED, _SEVERAL_HOOKED = (
-    text.replace(_OF_HOOKS, '"a submodule has a forward hook"') for text in (_REASONS, _SEVERAL)
+    text.replace(_OF_HOOKS, '"a submodule has a forward hook"') for text in (_UNTABLED, _SEVERAL_UNTABLED)
 )
 _UNTRANSFORMED, _SEVERAL_UNTRANSFORMED = (text.replace(_OF_TRANSFORMS, "") for text in (_HOOKED, _SEVERAL_HOOKED))
 _UNTRACED, _SEVERAL_UNTRACED = (text.replace(_OF_TRACING, "") for text in (_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED))
@@ -225,7 +256,8 @@ def added(body: str, class_name: str, digest: str = "", method: bool = True) -> 
         ]
     lines.insert(eager.lineno - 1, " " * eager.col_offset + f"{_LOG}({passed})")
     envelopes = [node for node in classes[0].body if getattr(node, "name", "").startswith("_in_envelope")]
-    reasons = _SEVERAL if len(envelopes) > 1 else _REASONS
+    tabled = any("for t, shape in" in ast.unparse(envelope) for envelope in envelopes)
+    reasons = [_UNTABLED, _REASONS, _SEVERAL_UNTABLED, _SEVERAL][tabled + 2 * (len(envelopes) > 1)]
     return "\n".join([*lines, "", "", _OPENING, _tail(class_name, root.id, digest, reasons)])
 
 
@@ -297,6 +329,8 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     texts = [
         _REASONS,
         _SEVERAL,
+        _UNTABLED,
+        _SEVERAL_UNTABLED,
         _HOOKED,
         _SEVERAL_HOOKED,
         _UNTRANSFORMED,

@@ -80,9 +80,9 @@ def load(tmp_path, request):
     """A function that writes the user's module and its kernel, and imports the kernel's."""
     loaded = []
 
-    def loading(source: str = SOURCE, written_for: str = SOURCE) -> ModuleType:
+    def loading(source: str = SOURCE, written_for: str = SOURCE, body: str = BODY) -> ModuleType:
         name = f"layer_{len(loaded)}_{abs(hash(request.node.name))}"
-        body = why_eager.added(BODY.format(module=name), "Layer", why_eager.digest_of(written_for, "Layer"))
+        body = why_eager.added(body.format(module=name), "Layer", why_eager.digest_of(written_for, "Layer"))
         for each, text in ((name, source), (f"{name}_triton", body)):
             path = tmp_path / f"{each}.py"
             path.write_text(text)
@@ -118,6 +118,52 @@ def test_the_first_condition_that_fails_is_told_in_words(load):
         assert "type(linear) is torch.nn.Linear, but type(linear) is <class" in layer.why_not(X)
         del layer.linear
         assert layer.why_not(X).endswith("but the module lacks what is looked at")
+
+
+TABLED = BODY.replace(
+    """                and type(weight := linear._parameters["weight"]) in _PLAIN
+                and weight.device == device
+                and weight.dtype == torch.float32
+""",
+    """                and (tensors := ((linear._parameters["weight"], (8, 8)), (linear._parameters["bias"], (8,))))
+                and all(
+                    type(t) in _PLAIN
+                    and t.device == device
+                    and t.dtype == torch.float32
+                    and t.shape == shape
+                    and t.is_contiguous()
+                    for t, shape in tensors
+                )
+""",
+).replace("weight.requires_grad", "any(t.requires_grad for t, _ in tensors)")
+
+
+@pytest.mark.parametrize("envelopes", [1, 2])
+def test_of_a_table_the_tensor_is_named_of_which_a_condition_fails(load, envelopes):
+    body = TABLED
+    if envelopes == 2:
+        body += body[body.index("\n    def _in_envelope") :].replace("_in_envelope", "_in_envelope_2")
+    layer = load(body=body).LayerTriton().eval()
+
+    def told() -> str:
+        return layer.why_not(X).removeprefix("envelope 1: ").partition("; envelope 2: ")[0]
+
+    with torch.no_grad():
+        assert layer.why_not(X) is None
+        layer.linear.bias.data = layer.linear.bias.data.half()
+        assert told() == "expected linear.bias.dtype == torch.float32, but linear.bias.dtype is torch.float16"
+        layer.linear = torch.nn.Linear(8, 9)
+        found = "linear.weight.shape is torch.Size([9, 8])"
+        assert told() == f"expected linear.weight.shape == (8, 8), but {found}"
+        layer.linear.weight = torch.nn.Parameter(torch.randn(8, 8).t())
+        layer.linear.bias = torch.nn.Parameter(torch.randn(8))
+        assert told() == "expected linear.weight.is_contiguous()"
+        layer.linear.bias = None
+        layer.linear.weight = torch.nn.Parameter(torch.randn(8, 8))
+        assert told().startswith("expected a torch.Tensor or torch.nn.Parameter itself")
+        del layer.linear._parameters["bias"]
+        lacking = "expected all parameters and buffers that the kernels read, but the module lacks what is looked at"
+        assert told() == lacking
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -230,6 +276,12 @@ def test_what_is_added_is_taken_off_again():
 
 def test_what_an_earlier_version_added_is_known():
     """Else a kernel file from before would be screened with its functions, which call what no candidate may."""
+    tabled = TABLED.format(module="layers")
+    text = why_eager.added(tabled, "Layer", "0123abcd")
+    untabled = text.replace(why_eager._SPELLED, "").replace(why_eager._OF_TABLES, "")
+    untabled = untabled.replace(why_eager._LACKS_A_ROW, why_eager._LACKS)
+    assert "def of_one" in text and "of_one" not in untabled
+    assert why_eager.without(untabled) == tabled and why_eager.added(untabled, "Layer", "0123abcd") == text
     body = BODY.format(module="layers")
     several = body + body[body.index("\n    def _in_envelope") :].replace("_in_envelope", "_in_envelope2")
     text = why_eager.added(several, "Layer", "0123abcd")

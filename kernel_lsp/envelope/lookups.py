@@ -30,16 +30,17 @@ class _Place:
 
 
 def looked_up_once(
-    conditions: list[str], module: torch.nn.Module, tensors: dict[str, str], taken: set[str]
+    conditions: list[str], module: torch.nn.Module, tensors: dict[str, str], taken: set[str], *, named: bool = True
 ) -> list[str]:
     """The conditions, and comments, with names for what they look at, given where it is first asked for its type.
 
-    ``tensors``: the Python of those that get a name, with that name; modules are named after their path. ``taken``:
-    names that mean something else there.
+    ``tensors``: the Python of those that are looked up there, with their names; modules are named after their path. ``taken``:
+    names that mean something else there. ``named``: whether tensors get names; else each is looked at once.
     """
     places = _places(module, tensors, taken)
     names: dict[str, str] = {}  # Python of what has a name by now
-    return [text if text.startswith("#") else _with_names(text, places, names) for text in conditions]
+    unnamed = frozenset() if named else frozenset(map(_normal, tensors))
+    return [text if text.startswith("#") else _with_names(text, places, names, unnamed) for text in conditions]
 
 
 def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -> dict[str, _Place]:
@@ -72,7 +73,7 @@ def _normal(text: str) -> str:
     return ast.unparse(ast.parse(text, mode="eval"))
 
 
-def _with_names(condition: str, places: dict[str, _Place], names: dict[str, str]) -> str:
+def _with_names(condition: str, places: dict[str, _Place], names: dict[str, str], unnamed: frozenset[str]) -> str:
     changes: list[tuple[int, int, str]] = []
     text = condition.encode()  # the tree counts bytes
 
@@ -80,12 +81,13 @@ def _with_names(condition: str, places: dict[str, _Place], names: dict[str, str]
         """``asked``: the node is what ``type`` is asked of."""
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
             source = _normal(text[node.col_offset : node.end_col_offset].decode())
-            if source not in names and source in places and asked:
+            if source not in names and source in places and (asked or source in unnamed):
                 place = places[source]
                 owner = names.get(place.owner, place.owner)
-                new = f'{place.name} := {owner}.{place.container}["{place.key}"]'
+                new = f'{owner}.{place.container}["{place.key}"]'
+                if source not in unnamed:
+                    new, names[source] = f"{place.name} := {new}", place.name
                 changes.append((node.col_offset, node.end_col_offset or 0, new))
-                names[source] = place.name
                 return
             if source in names:
                 changes.append((node.col_offset, node.end_col_offset or 0, names[source]))

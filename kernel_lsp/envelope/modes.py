@@ -63,8 +63,8 @@ def hooks(module: torch.nn.Module) -> list[str]:
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:
-    """That no gradients are required of the floating-point tensors ``tracked``, in either mode, and that autocast is off."""
-    either = " or ".join(f"{source}.requires_grad" for source in tracked)
+    """That no gradients are required, in either mode, and that autocast is off. ``tracked``: what says so of floating-point tensors."""
+    either = " or ".join(tracked)
     grad = f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})"
     forward = "torch.autograd.forward_ad._current_level < 0"  # a dual tensor does not say that it is one
     return [*([grad, forward] if tracked else []), "not torch.is_autocast_enabled(_DEVICE)"]

@@ -6,6 +6,7 @@ wrote may rely on anything that it was validated with (``Basis.opaque``), so mor
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import sympy
@@ -17,7 +18,7 @@ from . import lookups
 from .modes import gradient_conditions, hooks, mode_conditions
 from .signature import Signature
 from .sizes import Sizes, range_conditions
-from .tensors import Tensor, looked_up_once, tensor_conditions, unregistered
+from .tensors import Tensor, alike, looked_up_once, table_conditions, tensor_conditions, unregistered
 from .tree import configuration, structure
 from .vanishing import divisor_conditions
 
@@ -26,6 +27,9 @@ from .vanishing import divisor_conditions
 _NOT_TRACED = "not torch.jit.is_tracing()"
 #: torch.vmap hides a dimension of its tensors, which have no memory of their own
 _NOT_TRANSFORMED = "torch._C._functorch.maybe_current_level() is None"
+
+_TABLE = "tensors"
+_OF_TABLE = "the module's tensors that the kernels read, and their shapes"
 
 
 @dataclass(frozen=True)
@@ -55,16 +59,15 @@ def conditions(basis: Basis) -> list[str]:
     """Conditions in order of what most often differs; all must hold for the kernel to run.
 
     They use ``_DEVICE``, ``_PLAIN`` and ``_MOST_ELEMENTS``. A state tensor gets its name where it is first looked at (``type(weight :=
-    self.weight) in _PLAIN``). For a kernel of the synthesizer's, what begins with ``#`` is a comment: what the next ones are about.
+    self.weight) in _PLAIN``). Many that differ in their sizes alone are in a table instead, and get no names: ``table_of`` tells its own.
+    For a kernel of the synthesizer's, what begins with ``#`` is a comment: what the next ones are about.
 
     Raises:
         Unwritable: one of them has no text.
     """
     tensors = [*basis.arguments, *basis.state]
     given = {name.strip("*").partition("=")[0] for name in basis.signature.names}
-    device = "device"
-    while device in given or device in basis.names.values():
-        device += "_"
+    device, table = (_fresh(name, {*given, *basis.names.values()}) for name in ("device", _TABLE))
     symbols: dict[sympy.Symbol, str] = {}
     later: list[tuple[str, sympy.Expr]] = []
 
@@ -78,7 +81,9 @@ def conditions(basis: Basis) -> list[str]:
             result += headed(_heading(one), found)
         return result
 
-    arguments, state = about(basis.arguments), about(basis.state)
+    arguments = about(basis.arguments)
+    tabled = _tabled(basis)
+    state = headed(_OF_TABLE, table_conditions(basis.state, table, device)) if tabled else about(basis.state)
     sizes = []
     for text, n in later:
         sizes += [*divisor_conditions(n, symbols), f"{text} == {python(n, symbols)}"]
@@ -92,11 +97,35 @@ def conditions(basis: Basis) -> list[str]:
     result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
     options = settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
     result += headed("settings, mode and hooks", options)
-    gradients = gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
+    of_each = basis.arguments if tabled else tensors
+    tracked = [f"{one.source}.requires_grad" for one in of_each if one.dtype.is_floating_point]
+    if tabled and basis.state[0].dtype.is_floating_point:
+        tracked.append(f"any(t.requires_grad for t, _ in {table})")
+    gradients = gradient_conditions(tracked)
     result += headed("no gradients, backward or forward-mode, and no autocast", gradients)
     if basis.opaque:
         return looked_up_once(result, basis.names)
-    return lookups.looked_up_once(result, basis.module, basis.names, {*given, device})
+    return lookups.looked_up_once(result, basis.module, basis.names, {*given, device, table}, named=not tabled)
+
+
+def table_of(conditions: list[str]) -> str:
+    """What conditions call the table of the module's tensors, with their shapes; "" where they have none."""
+    found = (re.match(rf"\(({_TABLE}_*) := ", text) for text in conditions)
+    return next((match[1] for match in found if match), "")
+
+
+def _tabled(basis: Basis) -> bool:
+    """Whether the module's tensors are in a table: no other condition is about one of them."""
+    if basis.opaque or not basis.arguments or not alike(basis.state):
+        return False
+    others = "\n".join([*basis.requires, *map(str, basis.carried)])
+    return all(one.source in basis.names and one.source not in others for one in basis.state)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _heading(tensor: Tensor) -> str:

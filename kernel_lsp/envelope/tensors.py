@@ -11,6 +11,9 @@ from kernel_lsp.naming import attribute
 
 from .sizes import size_conditions
 
+#: tensors of the module from which on their conditions are written once, with a table of the tensors
+_MANY = 4
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -53,6 +56,22 @@ def tensor_conditions(
     result += _layout_conditions(tensor)
     result += size_conditions(source, tensor.shape, symbols, later, bounded=bounded)
     return [*result, f"{source}.is_contiguous()"] if tensor.contiguous else result
+
+
+def alike(tensors: list[Tensor]) -> bool:
+    """Whether they are enough for a table, and differ in nothing but their sizes: the module's own, without gaps, of one dtype."""
+    fixed = all(
+        not t.argument and t.contiguous and t.like is None and all(n.is_number for n in t.shape) for t in tensors
+    )
+    return len(tensors) >= _MANY and fixed and len({t.dtype for t in tensors}) == 1
+
+
+def table_conditions(tensors: list[Tensor], table: str, device: str) -> list[str]:
+    """The conditions on tensors that are ``alike``: a table of them with their shapes, named ``table``, and what holds of each."""
+    rows = ", ".join(f"({one.source}, {tuple(int(n) for n in one.shape)})" for one in tensors)
+    of_each = f"type(t) in _PLAIN and t.device == {device} and t.dtype == {tensors[0].dtype}"
+    of_each += " and t.shape == shape and t.is_contiguous()"
+    return [f"({table} := ({rows}))", f"all({of_each} for t, shape in {table})"]
 
 
 def _layout_conditions(tensor: Tensor) -> list[str]:

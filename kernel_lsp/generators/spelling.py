@@ -29,6 +29,7 @@ def spelled_out(source: str) -> str:
 
 def _spell_out(method: ast.FunctionDef, edits: Edits) -> None:
     paths: dict[str, str] = {}  # name → the path of the module that it stands for
+    looked_up: set[ast.AST] = set()  # what is replaced together with what it is part of
     named = [node for node in ast.walk(method) if isinstance(node, ast.NamedExpr)]
     for node in sorted(named, key=edits.start):
         path = _path(node.value, paths)
@@ -39,8 +40,15 @@ def _spell_out(method: ast.FunctionDef, edits: Edits) -> None:
             edits.replace(edits.place(node), attribute(path))
         else:
             edits.replace(edits.place(node.value), attribute(path))
+    values = {named_one.value for named_one in named}
+    for node in ast.walk(method):  # those in a table of tensors have no name
+        path = _path(node, paths) if isinstance(node, ast.expr) and node not in values else None
+        if path is not None:
+            edits.replace(edits.place(node), attribute(path))
+            for inner in ast.walk(node):
+                looked_up.add(inner)
     for use in ast.walk(method):
-        if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load) and use.id in paths:
+        if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load) and use.id in paths and use not in looked_up:
             edits.replace(edits.place(use), attribute(paths[use.id]))
 
 

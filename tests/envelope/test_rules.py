@@ -95,6 +95,29 @@ def test_conditions_by_rule_stand_under_what_they_are_about() -> None:
     assert all(groups.values()), "a heading over nothing"
 
 
+def test_many_tensors_that_differ_in_their_sizes_alone_are_in_a_table() -> None:
+    module = nn.Sequential(nn.Linear(6, 3), nn.Linear(3, 5))
+    exported = capture(module.eval(), (torch.randn(4, 6),))
+    signature = Signature(module, *exported.example_inputs)
+    graph = lower(exported)
+    name_arguments(graph, signature)
+    held = [v for v in graph.inputs if v.name != "input"]
+    used = [(v.name, v) for v in held]
+    written = by_rule(module, graph, signature, used, [], contiguous=held)
+    table = next(text for text in written if text.startswith("(tensors := "))
+    assert table.count("_parameters[") == 4 and "(5, 3)), " in table and "(3,)), " in table
+    assert sum("is_contiguous" in text for text in written) == 1 and "any(t.requires_grad" in " ".join(written)
+    text = " and ".join(text for text in written if not text.startswith("#"))
+    holds = eval(f"lambda self, torch, _DEVICE, _PLAIN, _MOST_ELEMENTS, input: {text}")
+    known = torch, "cpu", (torch.Tensor, nn.Parameter), 99, torch.randn(4, 6)
+    assert not holds(module, *known)
+    with torch.no_grad():
+        assert holds(module, *known)
+        assert not holds(module.half(), *known)
+    # one that kernels read as it lies, wherever that is, has conditions of its own, and so have all
+    assert not any(":= (" in text for text in by_rule(module, graph, signature, used, [], contiguous=held[1:]))
+
+
 def test_a_model_may_rely_on_layout_and_on_tensors_that_are_not_registered() -> None:
     ours, theirs = both("transposed")
     assert "input.stride() == (1, 5)" in set(theirs) - set(ours)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.envelope.rules import table_of
 from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.kernel_constants import (
     CONSTANTS,
@@ -267,7 +268,9 @@ def _class(
     if state:  # looked up once: nn.Module takes one or two microseconds for each
         asked = "\n".join(checks)
         named = [n if f"({n} := " in asked else source for n, source in state]
-        checks = [*checks, "# what the kernels read", replay.as_tuple(named)]
+        table = table_of(checks)
+        read = f"tuple(t for t, _ in {table})" if table else replay.as_tuple(named)
+        checks = [*checks, "# what the kernels read", read]
         first = f"{held} = {inside}\n        if not {held}:"
         test = "The module's tensors that the kernels read; False outside of what was validated."
     run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
