@@ -40,13 +40,12 @@ def _spell_out(method: ast.FunctionDef, edits: Edits) -> None:
             edits.replace(edits.place(node), attribute(path))
         else:
             edits.replace(edits.place(node.value), attribute(path))
-    values = {named_one.value for named_one in named}
-    for node in ast.walk(method):  # those in a table of tensors have no name
-        path = _path(node, paths) if isinstance(node, ast.expr) and node not in values else None
-        if path is not None:
-            edits.replace(edits.place(node), attribute(path))
-            for inner in ast.walk(node):
-                looked_up.add(inner)
+    values = {one.value for one in named}
+    for expression in (node for node in ast.walk(method) if isinstance(node, ast.Subscript) and node not in values):
+        path = _path(expression, paths)
+        if path is not None:  # in a table of tensors, which have no names there
+            edits.replace(edits.place(expression), attribute(path))
+            looked_up.update(ast.walk(expression))
     for use in ast.walk(method):
         if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load) and use.id in paths and use not in looked_up:
             edits.replace(edits.place(use), attribute(paths[use.id]))
