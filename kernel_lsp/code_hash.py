@@ -25,7 +25,9 @@ def code_hash(text: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def tree_hash(text: str) -> str:
-    """Of the syntax tree alone, the same in every layout and version of Python; "" where it does not parse.
+    """Of the syntax tree alone, with docstrings without their layout, the same in every layout and version of Python.
+
+    "" where it does not parse.
 
     The order of imports counts, unlike for ``code_hash``: the last import of a name is the one that is used.
     """

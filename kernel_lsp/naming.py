@@ -9,7 +9,9 @@ import unicodedata
 #: Names with capitals inside that are one word: those that the rule below would cut.
 _ONE_WORD = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "ReLU", "SiLU", "LoRA", "RoPE", "NeXt", "MoE", "ViT", "DeiT", "CaiT")
 #: Two letters and one or two capitals, a whole word: ``DiT``, ``FiLM``, ``NeRF``. Of English words the capitals are another word: ``ToQ``.
-_SHORT = re.compile(r"(?<![A-Z])(?!By|Do|In|Is|My|No|Of|On|To|Up)([A-Z][a-z])([A-Z]{1,2})(?=[A-Z][a-z]|[0-9_]|$)")
+_SHORT = re.compile(
+    r"(?<![A-Z])(?!As|At|An|By|Do|Go|He|If|In|Is|It|My|No|Of|On|Or|So|To|Up|Us|We)([A-Z][a-z])([A-Z]{1,2})(?=[A-Z][a-z]|[0-9_]|$)"
+)
 
 #: As they were for the names of kernel files that earlier versions wrote (``kernel_names.former_paths``).
 _FORMER_ONE_WORD = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "ReLU", "SiLU", "LoRA", "RoPE")

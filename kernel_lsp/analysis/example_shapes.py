@@ -16,6 +16,8 @@ _LAST = {"Linear": "in_features", "LayerNorm": "normalized_shape", "RMSNorm": "n
 _OF_STEPS = ("LSTM", "GRU", "RNN")
 #: Methods, and functions of torch, whose numbers are dimensions of the input.
 _OF_DIMS = frozenset(["mean", "sum", "amax", "amin", "var", "std", "softmax", "log_softmax", "transpose", "size", "flatten", "cumsum", "argmax"])  # fmt: skip
+#: Dimensions beyond which a number is no dimension, as that of ``size``.
+_MOST_DIMS = 7
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ def _named_dims(node: ast.AST, name: str) -> int:
 
 
 def _rank(dims: list[int]) -> int:
-    return max((d + 1 if d >= 0 else -d for d in dims), default=0)
+    ranks = (d + 1 if d >= 0 else -d for d in dims)
+    return max((rank for rank in ranks if rank <= _MOST_DIMS), default=0)
 
 
 def _numbers(given: list[ast.expr]) -> list[int]:

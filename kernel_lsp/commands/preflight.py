@@ -39,7 +39,7 @@ def check_folder(folder: Path) -> None:
     there = folder
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
-    if not there.is_dir():
+    if there.exists() and not there.is_dir():
         raise KernelFolderIsFile(path=str(there), folder=str(folder))
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileNotWritten(

@@ -284,13 +284,14 @@ def errors_line(tasks: Sequence[Task]) -> str:
         check = figures.error_check_words(validated.verdict) if validated is not None else ""
         if validated is not None and check:
             of_check.setdefault(check, []).append(name)
-            useless += [name] if (validated.verdict.eager_error or 0.0) > _USELESS else []
+            error, of_eager = validated.verdict.error or 0.0, validated.verdict.eager_error or 0.0
+            useless += [name] if of_eager > max(_USELESS, error / 3) else []
     told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
     if not told:
         return ""
     said = f"The largest error was not on the example inputs but in another check: {told}."
     if useless:
-        said += f" There eager itself is as far from float64 ({', '.join(useless)}): the inputs amplify rounding."
+        said += f" Eager itself is about as far from float64 in a check ({', '.join(useless)}): its inputs amplify rounding."
     return said
 
 

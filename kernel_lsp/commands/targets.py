@@ -37,9 +37,9 @@ def one_class(target: str) -> tuple[Path, str]:
         ClassNotNamed: a file or a folder is named.
     """
     path, class_name = split(target)
-    if class_name:
+    if class_name and not path.is_dir():
         return path, class_name
-    found = module_classes(read_file(path) or "", path)
+    found = module_classes(read_file(path) or "", path) if path.is_file() else []
     raise ClassNotNamed(path=target, example=f"{path}::{found[0].name}" if found else "model.py::RMSNorm")
 
 
@@ -47,8 +47,11 @@ def require_class(path: Path, class_name: str) -> None:
     """See that a file that can be read has the class, or imports it.
 
     Raises:
+        ClassNotNamed: a folder is named.
         SyntaxInvalid, ClassNotFound: it does not; with the syntax error that hides it, or the nearest name.
     """
+    if path.is_dir():
+        raise ClassNotNamed(path=f"{path}::{class_name}", example="model.py::RMSNorm")
     text = read_file(path)
     if text is None:
         return

@@ -28,7 +28,7 @@ def table_width(stream: IO[str]) -> int:
 
 
 def filled(text: str, width: int | None, indent: str = "") -> str:
-    """``text`` with its lines broken between words, as paths and commands stay whole. ``indent``: of the lines that come to be."""
+    """``text`` with its lines broken between words, which stay whole. ``indent``: of the lines that come to be."""
     if width is None:
         return text
     lines = text.split("\n")

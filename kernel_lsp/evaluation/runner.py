@@ -111,7 +111,7 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
     if locks is not None:  # else one at a time uses the GPU
         devices = _with_room(gpus, devices)
     others = f"; {len(devices)} workers run problems at once" if len(devices) > 1 else ""
-    ready = f"the worker was ready after {took:.1f} s, which are on no problem's time{others}"
+    ready = f"the worker was ready after {took:.1f} s; the times of problems do not include that{others}"
     print(f"kernel-lsp: {ready}", file=sys.stderr, flush=True)
     shared = {device: Shared(locks=locks) for device in devices} | {devices[0]: first.shared}
     for device, one in shared.items():

@@ -157,7 +157,14 @@ def _own_names(specimen: class_schema.Specimen) -> tuple[class_schema.Specimen, 
         for place, symbol in enumerate(spec.dynamic):
             own = f"{spec.name}_{place}"
             sum_of_others = symbol is not None and re.search(r" [+-] ", symbol)
-            if symbol and sum_of_others and symbol not in names and own.isidentifier() and own not in taken:
+            if (
+                symbol
+                and spec.name
+                and sum_of_others
+                and symbol not in names
+                and own.isidentifier()
+                and own not in taken
+            ):
                 names[symbol] = own
                 taken.add(own)
     inputs = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import re
 import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +28,12 @@ from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.sessions import now
 from kernel_lsp.store.targets import Target
 from kernel_lsp.store.verdicts import Row
+from kernel_lsp.why_eager import screened
 
 __all__ = ["About", "Key", "Known", "Validation", "find", "keep", "key_for", "known_of", "look_up", "now"]
+
+# by what code could tell texts with one syntax tree apart: docstrings are compared without their layout, lines not at all
+_READS_ITS_TEXT = re.compile(r"__doc__|__code__|__file__|lineno|linecache|inspect|traceback|_getframe|getdoc|getattr")
 
 # Left to itself SQLite takes an index that is in the order of time, and reads every verdict of the class.
 _NEWEST = """
@@ -215,8 +220,11 @@ def _known(connection: sqlite3.Connection, key: Key | None, ids: list[int], body
 
 
 def _same_code(connection: sqlite3.Connection, ids: list[int], source: str) -> list[str]:
-    """The bodies with the syntax tree of ``source`` that were validated for these classes."""
-    wanted = tree_hash(source)
+    """The bodies with the syntax tree of ``source`` that were validated for these classes.
+
+    None where the code may read its own text: docstrings and numbers of lines are not compared.
+    """
+    wanted = "" if _READS_ITS_TEXT.search(screened(source)) else tree_hash(source)
     if not wanted:
         return []
     query = "select distinct k.body, k.source from verdicts v join kernels k on k.body = v.body where v.target = ? and v.here = 1"

@@ -2,13 +2,14 @@
 
 What the call changed is compared with float64, and eager's own error there is the yardstick: a cache that is nearly empty, or
 sums that cancel, are off by their rounding in eager, too. The running mean of a batch norm is subtracted from values that are
-then divided by their standard deviation, so its error counts beside that: behind a convolution of normalized values it is zero but
-for rounding, and any two ways to add up differ by more than it is.
+then divided by their standard deviation, so its error counts beside that of the batch: behind a convolution of normalized values it
+is zero but for rounding, and any two ways to add up differ by more than it is.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -74,7 +75,7 @@ def _compared(
         if name in reference.after and reference.exact is None:  # no float64 here: both may be off
             return compare.agree(mine, theirs, referee.explained, said)
         return compare.compare(mine, theirs, theirs, said, eager_error=referee.explained)
-    scales = _scales(referee.module, reference, name, exact)
+    scales = _scales(referee, reference, name, exact)
     found = compare.compare(mine, theirs, exact, said, scales, eager_error=referee.explained)
     if not found.passed and math.isfinite(found.error):
         floors, elsewhere = agreement.rounding(referee, tree, reference, step.train, found, [name])
@@ -83,12 +84,25 @@ def _compared(
     return found
 
 
-def _scales(module: torch.nn.Module, reference: Reference, name: str, exact: torch.Tensor) -> list[torch.Tensor] | None:
-    """Beside what an error counts where that is not the tensor's own mean: a running mean's standard deviation."""
+def _scales(referee: Referee, reference: Reference, name: str, exact: torch.Tensor) -> list[torch.Tensor] | None:
+    """Beside what an error counts where that is not the tensor's own mean: of a running mean, the deviation that goes with it.
+
+    A running mean m moves by ``momentum`` times the batch's mean. The batch's variance follows from how the running variance moves;
+    its root, times the momentum, is the scale.
+    """
     owner, _, kind = name.rpartition(".")
-    variance = reference.exact_after.get(f"{owner}.running_var".lstrip("."))
-    if kind != "running_mean" or not isinstance(variance, torch.Tensor) or name not in dict(module.named_buffers()):
+    path = f"{owner}.running_var".lstrip(".")
+    double, after = referee.oracle.double, reference.exact_after.get(path)
+    if kind != "running_mean" or double is None or not isinstance(after, torch.Tensor):
         return None
-    if not isinstance(module.get_submodule(owner), _NormBase):
+    if name not in dict(double.named_buffers()) or not isinstance(norm := double.get_submodule(owner), _NormBase):
         return None
-    return [torch.maximum(compare.scale_of(exact), compare.scale_of(variance.clamp_min(0).sqrt()))]
+    momentum = norm.momentum
+    if momentum is None:  # the mean of all batches
+        counted = reference.exact_after.get(f"{owner}.num_batches_tracked".lstrip("."))
+        momentum = 1 / max(1, int(counted)) if isinstance(counted, torch.Tensor) else 0.0
+    before = operator.attrgetter(path)(double)
+    if not momentum or not isinstance(before, torch.Tensor):
+        return None
+    of_batch = ((after - (1 - momentum) * before.to(after.device)) / momentum).clamp_min(0).sqrt()
+    return [torch.maximum(compare.scale_of(exact), momentum * compare.scale_of(of_batch).to(exact.device))]

@@ -27,6 +27,8 @@ _CLOCK_FIRST = 3
 #: Seconds to wait before each further attempt, before it is disbelieved. A machine whose processors are taken, or a container that has used
 #: up its share of them, stops processes for tenths of a second.
 _CLOCK_PAUSES = (0.0, 0.0, 0.1, 0.3, 0.7, 1.5)
+#: the same before each attempt at eager's calls, of which more than half tell whether other work is in the way
+_HELD_UP_PAUSES = (0.0, 0.1, 0.3, 0.5, 0.7)
 #: by how much eager may take longer beside the candidate than without it: relative, microseconds
 _EAGER_FACTOR, _EAGER_SLACK = 1.2, 50.0
 #: seconds for eager in this process
@@ -210,20 +212,35 @@ def _eager_is_held_up(referee: Referee, given: Given) -> bool:
     """Whether eager's calls in this process take longer by its clock than CUDA events say, by what makes a candidate suspicious.
 
     Beside other programs on the GPU the median by events is that of calls that were not interrupted, and the clock sees all.
+    More than half of the attempts have to show it, since this process may have been stopped in one.
     """
-    median = _eager_alone(referee, given)
-    if median is None:
-        return False
+    held_up = 0
+    for pause in _HELD_UP_PAUSES:
+        time.sleep(pause)
+        median = _eager_alone(referee, given)
+        took = _eager_by_clock(referee, given, median) if median is not None else None
+        if median is None or took is None:
+            return False
+        held_up += took > median * _CLOCK_FACTOR + _CLOCK_SLACK
+    return held_up > len(_HELD_UP_PAUSES) / 2
+
+
+def _eager_by_clock(referee: Referee, given: Given, median: float) -> float | None:
+    """Microseconds a call of eager's, many after one another; None where memory is short."""
     calls = _calls(median)
-    with torch.no_grad(), state.unchanged(referee.module):
-        args, kwargs = given.make()
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(calls):
-            referee.module(*args, **kwargs)
-        torch.cuda.synchronize()
-        took = (time.perf_counter() - began) / calls * 1e6
-    return took > median * _CLOCK_FACTOR + _CLOCK_SLACK
+    try:
+        with torch.no_grad(), state.unchanged(referee.module):
+            args, kwargs = given.make()
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            for _ in range(calls):
+                referee.module(*args, **kwargs)
+            torch.cuda.synchronize()
+            return (time.perf_counter() - began) / calls * 1e6
+    except torch.OutOfMemoryError:
+        return None
+    finally:
+        memory.release()
 
 
 def _calls(median: float) -> int:

@@ -204,11 +204,12 @@ def _allowed(choice: _Choice) -> float:
     values, exact = choice.values, choice.exact
     if choice.follows or not values.dtype.is_floating_point:
         return 0.0
-    if (
-        exact is not None and exact.values.dtype is torch.float64
-    ):  # after ``.float()`` the copy in float64 has float32, too
-        if pieces.identical(values.double(), exact.values):
-            return 0.0
-        of_eager = compare.compare(values, values, exact.values).eager_error
-        return compare.allowed(max(min(of_eager, rounded_products.MOST), exact.explained), values.dtype)
-    return 2 * compare.allowed(0.0, values.dtype) if choice.rounded else 0.0
+    unknown = 2 * compare.allowed(0.0, values.dtype) if choice.rounded else 0.0
+    if exact is None:
+        return unknown
+    wide = exact.values.dtype is torch.float64  # not after ``.float()``, which the copy in float64 calls, too
+    if wide and pieces.identical(values.double(), exact.values):
+        return 0.0
+    of_eager = compare.compare(values, values, exact.values).eager_error
+    found = compare.allowed(max(min(of_eager, rounded_products.MOST), exact.explained), values.dtype)
+    return found if wide else max(found, unknown) if choice.rounded else 0.0

@@ -8,7 +8,7 @@ by the name of its file. Here there is none of that, and the same calls have to 
 
 The task waits for questions of the referee on a socket that the manager made for both; nothing that was imported
 for a validation is in these processes. For each question it forks one that imports the user's module as the user, is
-confined like a trial, takes our modules out of ``sys.modules``, and then runs ``unmarked_program.py`` as ``__main__``.
+confined like a trial, takes kernel-lsp's modules out of ``sys.modules``, and then runs ``unmarked_program.py`` as ``__main__``.
 
 So that no frame of ours is on its stack, it is forked by a thread that was started without one. The thread does three
 things one after the other, which C code calls, not Python code: ``_begin`` (fork, and get ready), the program, ``_finish``

@@ -79,7 +79,7 @@ def test_the_check_is_named_whose_error_was_the_largest():
     assert not [line for line in said if "amplify rounding" in line]
     tasks[2].report.candidates[0].verdict.eager_error = 4.0
     (said,) = [line for line in footer(tasks, columns_for(tasks, 132)[0]) if line.startswith("The largest error")]
-    assert said.endswith("There eager itself is as far from float64 (C): the inputs amplify rounding.")
+    assert said.endswith("Eager itself is about as far from float64 in a check (C): its inputs amplify rounding.")
 
 
 def test_each_of_several_examples_has_a_line(capsys, monkeypatch):

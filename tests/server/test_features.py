@@ -202,7 +202,7 @@ async def test_an_error_is_said_in_the_diagnostic_and_not_again_in_the_hover(cli
     await client.execute("kernelLsp.generate", {"uri": uri, "className": "Double", "version": 1})
 
     async def failed() -> bool:
-        return "Example inputs are missing" in await client.hover(uri, 4, 8)
+        return "Example inputs are missing" in await client.hover(uri, 4, 8) and bool(client.diagnostics.get(uri))
 
     await client.until(failed, 60)
     (diagnostic,) = client.diagnostics[uri]

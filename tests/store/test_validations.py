@@ -227,6 +227,13 @@ def test_another_syntax_tree_is_another_kernel(tmp_path, source):
     assert known(tmp_path, swapped) == Known()  # the last import of a name is the one that is used
 
 
+@pytest.mark.parametrize("reads", ["K.__doc__", "f.__code__.co_firstlineno", "getattr(K, '__do' + 'c__')"])
+def test_code_that_may_read_its_own_text_is_validated_again(tmp_path, reads):
+    made.keep(tmp_path / "store.sqlite", made.found(), *place(tmp_path)[:2], source=WRITTEN + f"y = {reads}\n")
+    assert known(tmp_path, WRITTEN + f"y = {reads}\n") == Known(made.found())
+    assert known(tmp_path, FORMATTED + f"y = {reads}\n") == Known()
+
+
 def test_what_an_earlier_text_of_the_class_was_validated_with_is_told_apart(tmp_path):
     store = tmp_path / "store.sqlite"
     made.keep(store, made.found(), *place(tmp_path)[:2], source=WRITTEN)

@@ -136,7 +136,35 @@ class NormsTriton(Norms):
 """
 
 
-@pytest.mark.parametrize(("off", "status"), [("1e-6", "ok"), ("1e-4", "wrong")])
+#: deviations that are small beside a running variance that begins at one
+CALM = """
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Identity(), nn.BatchNorm1d(32).DTYPE()
+    def forward(self, x):
+        return torch.relu(self.second(self.first(x))) * 2 + 1
+def get_inputs():
+    return [(torch.randn(64, 32) * 0.05 + 0.1).DTYPE() * FACTOR]
+"""
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [("bfloat16", "1"), ("float", "1e-5")])
+def test_a_running_mean_without_the_mean_of_the_batch_is_wrong(validate, dtype, factor):
+    module = CALM.replace("DTYPE", dtype).replace("FACTOR", factor)
+    kernel = NORMS_KERNEL.replace("* 0.5)", ")").replace(
+        "torch.float32", {"float": "torch.float32"}.get(dtype, "torch.bfloat16")
+    )
+    assert validate(module, "Norms", kernel.replace("OFF", "0.0"), training=True)["verdict"]["status"] == "ok"
+    forgets = kernel.replace("x = self.second", "kept = self.second.running_mean * 0.9\n        x = self.second")
+    forgets = forgets.replace(
+        "add_kernel[(1,)](self.second.running_mean, OFF, 32, BLOCK=32)", "self.second.running_mean.copy_(kept)"
+    )
+    verdict = validate(module, "Norms", forgets, training=True)["verdict"]
+    assert verdict["status"] == "wrong" and "second.running_mean" in verdict["reason"], verdict
+
+
+@pytest.mark.parametrize(("off", "status"), [("1e-7", "ok"), ("1e-4", "wrong")])
 def test_a_running_mean_of_zero_is_held_to_its_standard_deviation(validate, off, status):
     verdict = validate(NORMS, "Norms", NORMS_KERNEL.replace("OFF", off), training=True)["verdict"]
     assert verdict["status"] == status, verdict["reason"]

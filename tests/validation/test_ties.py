@@ -63,6 +63,11 @@ def test_after_a_cast_to_float32_that_float64_makes_too(wide):
     for mine, good in (([1, 2], True), ([2, 3], False)):
         found, eager = settled(lambda v: v.float().topk(2)[1], ROW, torch.tensor(mine), wide)
         assert torch.equal(found, eager) == good, mine
+    # eager rounds the values to bfloat16 first, as float64 does not
+    row = torch.tensor([1.0, 5.0, 5.003, 4.5, 0.0]).bfloat16()
+    for mine, good in (([2], True), ([3], False)):
+        found, eager = settled(lambda v: v.float().topk(1)[1], row, torch.tensor(mine), wide)
+        assert torch.equal(found, eager) == good, mine
     # nothing is rounded there
     found, eager = settled(lambda v: v.float().topk(2)[1], ROW, torch.tensor([1, 2]), wide, divisor=None)
     assert not torch.equal(found, eager)

@@ -67,7 +67,7 @@ def verdict_line(kernel: str, s: ClassState) -> str:
 def what_differs(reason: str) -> str:
     """What was found of a kernel that is out of date, as a sentence; that it is, the diagnostic says."""
     before, marker, found = reason.partition(schema.GENERATE_AGAIN)
-    words = found.strip(" ()") if marker else before
+    words = found.strip().removeprefix("(").removesuffix(")") if marker else before
     return f"{words[0].upper()}{words[1:].rstrip('.')}." if words else ""
 
 

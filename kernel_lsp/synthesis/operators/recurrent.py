@@ -88,7 +88,7 @@ RNN_TANH, RNN_RELU = Layer("rnn_tanh", ("hidden",), _rnn_tanh), Layer("rnn_relu"
     "aten.lstm",
     about="LSTM layers; not with projections, packed sequences or dropout between layers",
     formula="""lstm(v, weight), in each step:
-i, f, g, o = (v[step] + hidden @ weight.T).chunk(4)
+i, f, g, o = (v[step] + hidden @ weight.T).chunk(4, dim=-1)
 input_gate = sigmoid(i)
 forget_gate = sigmoid(f)
 candidate = tanh(g)
@@ -145,8 +145,8 @@ lowers(
     "aten.gru",
     about="GRU layers; not with packed sequences or dropout between layers",
     formula="""gru(v, weight, bias), in each step:
-v_r, v_z, v_n = v[step].chunk(3)
-h_r, h_z, h_n = (hidden @ weight.T + bias).chunk(3)
+v_r, v_z, v_n = v[step].chunk(3, dim=-1)
+h_r, h_z, h_n = (hidden @ weight.T + bias).chunk(3, dim=-1)
 reset_gate = sigmoid(v_r + h_r)
 update_gate = sigmoid(v_z + h_z)
 candidate = tanh(v_n + reset_gate * h_n)

@@ -33,6 +33,8 @@ from kernel_lsp.synthesis.printing.names import class_alias, function_name
         ("BiLSTM", "bi_lstm"),
         ("ToRGB", "to_rgb"),
         ("ToQ", "to_q"),
+        ("AtB", "at_b"),
+        ("IfA", "if_a"),
         ("MyNN", "my_nn"),
         ("QKVProjection", "qkv_projection"),
         ("NextToken", "next_token"),
