@@ -309,7 +309,7 @@ def test_no_more_lanes_share_a_gpu_than_its_memory_has_room_for_and_a_line_says_
     assert made[0].shared.problems.most == devices.count("cuda:0")
     starts, *lines, ready = capsys.readouterr().err.splitlines()
     assert starts == "kernel-lsp: starting the worker, which imports torch"
-    known = r"kernel-lsp: the worker was ready after \d+\.\d s, which are on no problem's time; (\d+) workers run problems at once"
+    known = r"kernel-lsp: the worker was ready after \d+\.\d s; the times of problems do not include that; (\d+) workers run problems at once"
     assert (match := re.fullmatch(known, ready)) and int(match[1]) == len(devices)
     assert len(lines) == bool(said)
     assert not said or (lines[0].startswith(f"kernel-lsp: cuda:0 has {sizes[0]} GB of memory") and said in lines[0])
