@@ -46,6 +46,7 @@ export const cancelling: Test[] = [
       await vscode.commands.executeCommand("kernelLsp.resumeBackground");
       await until("status: idle", () => found.status().state === "idle");
       await replace(editor, "self.eps) * 1.0 *", "self.eps) *");
+      await until("kernel-stale", () => codes(uri).join() === "kernel-stale"); // else it is still valid from before
       await editor.document.save();
       await until("kernel-valid again", () => codes(uri).join() === "kernel-valid" && found.status().state === "idle", JOB);
     },
