@@ -170,22 +170,15 @@ def _first_of_one(envelope, kernel, *args, **kwargs):
 )
 
 
-def _of_several() -> str:
-    text = _REASONS
+def _of_several(text: str) -> str:
     for one, several in _OF_SEVERAL:
         text = text.replace(one, several)
     return text
 
 
-_SEVERAL = _of_several()
 #: where no envelope has such a table
-_UNTABLED, _SEVERAL_UNTABLED = (
-    text.replace(_SPELLED, "")
-    .replace(_SPELLED.replace("in _conditions", "in conditions"), "")
-    .replace(_OF_TABLES, "")
-    .replace(_LACKS_A_ROW, _LACKS)
-    for text in (_REASONS, _SEVERAL)
-)
+_UNTABLED = _REASONS.replace(_SPELLED, "").replace(_OF_TABLES, "").replace(_LACKS_A_ROW, _LACKS)
+_SEVERAL, _SEVERAL_UNTABLED = _of_several(_REASONS), _of_several(_UNTABLED)
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
 #: before a forward of a submodule's own was looked for; before transforms, and tracing, were told of in words
 _HOOKED, _SEVERAL_HOOKED = (

@@ -49,7 +49,7 @@ def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -
     for path, child in module.named_modules():
         owner, _, key = path.rpartition(".")
         if path:
-            name = _fresh(path, used)
+            name = fresh(path, used)
             found[_normal(attribute(path))] = _Place(name, _normal(attribute(owner)), "_modules", key)
         for container in ("_parameters", "_buffers"):
             for key in getattr(child, container):
@@ -59,7 +59,8 @@ def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -
     return found
 
 
-def _fresh(path: str, used: set[str]) -> str:
+def fresh(path: str, used: set[str]) -> str:
+    """A name after ``path`` that is not in ``used``, to which it is added."""
     name = "".join(c if c.isalnum() or c == "_" else "_" for c in path)
     name = name if name.isidentifier() else f"_{name}"
     while name in used:

@@ -67,7 +67,8 @@ def conditions(basis: Basis) -> list[str]:
     """
     tensors = [*basis.arguments, *basis.state]
     given = {name.strip("*").partition("=")[0] for name in basis.signature.names}
-    device, table = (_fresh(name, {*given, *basis.names.values()}) for name in ("device", _TABLE))
+    used = {*given, *basis.names.values()}
+    device, table = (lookups.fresh(name, used) for name in ("device", _TABLE))
     symbols: dict[sympy.Symbol, str] = {}
     later: list[tuple[str, sympy.Expr]] = []
 
@@ -120,12 +121,6 @@ def _tabled(basis: Basis) -> bool:
         return False
     others = "\n".join([*basis.requires, *map(str, basis.carried)])
     return all(one.source in basis.names and one.source not in others for one in basis.state)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _heading(tensor: Tensor) -> str:
