@@ -196,7 +196,8 @@ def test_doctor_says_what_is_there_and_how_to_fix_the_rest(tmp_path):
     environment = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80"}
     done = subprocess.run(command("doctor"), env=environment, capture_output=True, text=True, check=False)
     advice = [line for line in done.stdout.splitlines() if line.startswith("  ")]
-    assert max(map(len, advice), default=0) <= 80
+    # a path is never broken: such a line is one word
+    assert not [line for line in advice if len(line) > 80 and len(line.split()) > 1]
 
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # no site-packages: no torch
