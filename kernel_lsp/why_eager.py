@@ -62,6 +62,22 @@ _LACKS_A_ROW = """            if isinstance(part, ast.NamedExpr):
                 text = "all parameters and buffers that the kernels read"
             return text, f"expected {text}, but the module lacks what is looked at"
 """
+_NAMED = """    def named(code):  # what tells one envelope from another
+        return sorted([*code.co_names, *(repr(c) for c in code.co_consts if not hasattr(c, "co_names"))])
+
+"""
+#: the text of the envelope that runs: the file may be another one by now, or there may be none
+_READ = """        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(envelope)))
+            (read,) = (named(c) for c in compile(tree, "", "exec").co_consts if hasattr(c, "co_names"))
+        except (OSError, SyntaxError, ValueError):
+            read = None
+        if read != named(envelope.__code__):
+            words = "the kernel file has changed since it was imported, so that the reason is not known"
+            return None if envelope(kernel, *args, **kwargs) else ("source", words)
+"""
+_UNGUARDED_READ = """        tree = ast.parse(textwrap.dedent(inspect.getsource(envelope)))
+"""
 _WORDS = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), f"expected {text}")
         words = re.sub(r"\\b_[A-Z_]+\\b", lambda name: str(names.get(name[0], name[0])), words)
         if words.startswith("expected ") and isinstance(part, ast.Compare):
@@ -102,10 +118,9 @@ def _first_that_fails(kernel, *args, **kwargs):
     def plain(node):  # without the names that are given on the way
         return re.sub(r"\\((\\w+) := [^()]*\\)", r"\\1", ast.unparse(node))
 
-{_SPELLED}    envelope = type(kernel)._in_envelope
+{_SPELLED}{_NAMED}    envelope = type(kernel)._in_envelope
     if not _conditions:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(envelope)))
-        test = next(node.value for node in ast.walk(tree) if isinstance(node, ast.Return))
+{_READ}        test = next(node.value for node in ast.walk(tree) if isinstance(node, ast.Return))
         for part in getattr(test, "values", [test]):
             _conditions.append((part, plain(part), compile(ast.Expression(part), "", "eval")))
     call = inspect.signature(envelope).bind(kernel, *args, **kwargs)
@@ -179,16 +194,41 @@ def _of_several(text: str) -> str:
 #: where no envelope has such a table
 _UNTABLED = _REASONS.replace(_SPELLED, "").replace(_OF_TABLES, "").replace(_LACKS_A_ROW, _LACKS)
 _SEVERAL, _SEVERAL_UNTABLED = _of_several(_REASONS), _of_several(_UNTABLED)
+#: before it was looked whether the source is still that of the class
+_UNGUARDED, _SEVERAL_UNGUARDED, _UNTABLED_UNGUARDED, _SEVERAL_UNTABLED_UNGUARDED = (
+    text.replace(_NAMED, "").replace(_READ, _UNGUARDED_READ)
+    for text in (_REASONS, _SEVERAL, _UNTABLED, _SEVERAL_UNTABLED)
+)
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
 #: before a forward of a submodule's own was looked for; before transforms, and tracing, were told of in words
 _HOOKED, _SEVERAL_HOOKED = (
-    text.replace(_OF_HOOKS, '"a submodule has a forward hook"') for text in (_UNTABLED, _SEVERAL_UNTABLED)
+    text.replace(_OF_HOOKS, '"a submodule has a forward hook"')
+    for text in (_UNTABLED_UNGUARDED, _SEVERAL_UNTABLED_UNGUARDED)
 )
 _UNTRANSFORMED, _SEVERAL_UNTRANSFORMED = (text.replace(_OF_TRANSFORMS, "") for text in (_HOOKED, _SEVERAL_HOOKED))
 _UNTRACED, _SEVERAL_UNTRACED = (text.replace(_OF_TRACING, "") for text in (_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED))
 _WHOLE = _UNTRACED.replace(_WORDS, _WHOLE_WORDS)
 _EARLIER = _UNTRACED.replace(_OF_DEVICES, "").replace(_WORDS, _EARLIER_WORDS)
 
+_LOOK = f"""    module = sys.modules.get(<alias>.__module__)
+    if os.environ.get("{VARIABLE}") == "0":
+        return
+    try:
+        text = inspect.getsource(module)
+    except (OSError, TypeError):  # there is no source to compare with
+        return
+    if {source_digest.__name__}(text, "<base>") != validated:
+        logging.getLogger("kernel_lsp.<class>").warning(
+            "<class> has changed since its kernel was validated: kernel-lsp generate writes it anew"
+        )
+"""
+_UNGUARDED_LOOK = f"""    module = sys.modules.get(<alias>.__module__)
+    if os.environ.get("{VARIABLE}") != "0" and os.path.exists(getattr(module, "__file__", None) or ""):
+        if {source_digest.__name__}(inspect.getsource(module), "<base>") != validated:
+            logging.getLogger("kernel_lsp.<class>").warning(
+                "<class> has changed since its kernel was validated: kernel-lsp generate writes it anew"
+            )
+"""
 _CHANGED = f'''
 
 def _warn_if_changed(validated):
@@ -198,13 +238,7 @@ def _warn_if_changed(validated):
     import os
     import sys
 
-    module = sys.modules.get(<alias>.__module__)
-    if os.environ.get("{VARIABLE}") != "0" and os.path.exists(getattr(module, "__file__", None) or ""):
-        if {source_digest.__name__}(inspect.getsource(module), "<base>") != validated:
-            logging.getLogger("kernel_lsp.<class>").warning(
-                "<class> has changed since its kernel was validated: kernel-lsp generate writes it anew"
-            )
-
+{_LOOK}
 
 _warn_if_changed("<digest>")  # {VARIABLE}=0 turns it off
 '''
@@ -262,7 +296,8 @@ def renewed(body: str, digest: str) -> str:
 def _tail(class_name: str, alias: str, digest: str, reasons: str = _REASONS) -> str:
     text = reasons
     if digest:
-        text += "\n\n" + inspect.getsource(source_digest) + _CHANGED
+        changed = _CHANGED if _READ in reasons else _CHANGED.replace(_LOOK, _UNGUARDED_LOOK)
+        text += "\n\n" + inspect.getsource(source_digest) + changed
     known = {"class": class_name, "base": class_name.partition(".")[0], "alias": alias, "digest": digest}
     return re.sub("<(class|base|alias|digest)>", lambda found: known[found[1]], text)
 
@@ -324,6 +359,10 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
         _SEVERAL,
         _UNTABLED,
         _SEVERAL_UNTABLED,
+        _UNGUARDED,
+        _SEVERAL_UNGUARDED,
+        _UNTABLED_UNGUARDED,
+        _SEVERAL_UNTABLED_UNGUARDED,
         _HOOKED,
         _SEVERAL_HOOKED,
         _UNTRANSFORMED,

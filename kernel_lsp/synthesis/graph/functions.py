@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import torch
 
-# Precedence of Python operators, for parentheses where they are needed and nowhere else.
-ATOM, UNARY, PRODUCT, SUM, SHIFT, BITAND, BITOR, COMPARE, LOWEST = 100, 90, 80, 70, 60, 50, 40, 30, 0
+# Precedence of Python operators, for parentheses where they are needed. // and % have the one of a product in Python: here they are below
+# it, so that ``(a // b) % c`` and ``(a % b) * c`` are written, whose order few readers know without parentheses.
+ATOM, UNARY, PRODUCT, DIVISION, SUM, SHIFT, BITAND, BITOR, COMPARE, LOWEST = 100, 90, 80, 75, 70, 60, 50, 40, 30, 0
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,10 @@ FUNCTIONS: dict[str, Function] = {
     "or": Function("{0} | {1}", BITOR, (BITOR, SHIFT), lambda a, b: bool(a) or bool(b), "{0} or {1}"),
     "xor": Function("{0} ^ {1}", BITOR, (BITAND, BITAND), lambda a, b: bool(a) != bool(b)),
     "not": Function("{0} == 0", COMPARE, (BITOR,), lambda a: not a, "not {0}"),
-    "floordiv_int": Function("{0} // {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a // b),
+    "floordiv_int": Function("{0} // {1}", DIVISION, (PRODUCT, UNARY), lambda a, b: a // b),
     # Integers; // and % of Triton round to zero, as in C.
-    "truncdiv_int": Function("{0} // {1}", PRODUCT, (PRODUCT, UNARY), _unknown, "trunc({0} / {1})"),
-    "rest_int": Function("{0} % {1}", PRODUCT, (PRODUCT, UNARY), _unknown, "fmod({0}, {1})"),
+    "truncdiv_int": Function("{0} // {1}", DIVISION, (PRODUCT, UNARY), _unknown, "trunc({0} / {1})"),
+    "rest_int": Function("{0} % {1}", DIVISION, (PRODUCT, UNARY), _unknown, "fmod({0}, {1})"),
     "bit_and": Function("{0} & {1}", BITAND, (BITAND, SHIFT), lambda a, b: int(a) & int(b)),
     "bit_or": Function("{0} | {1}", BITOR, (BITOR, BITAND), lambda a, b: int(a) | int(b)),
     "bit_xor": Function("{0} ^ {1}", BITOR, (BITAND, BITAND), lambda a, b: int(a) ^ int(b)),
@@ -200,7 +201,7 @@ FUNCTIONS: dict[str, Function] = {
     "shift_right": Function("{0} >> {1}", SHIFT, (SHIFT, SUM), _unknown),
     "identity": Function("{0}", ATOM, (LOWEST,), float),  # the same number, stored in another dtype
     # of indices alone
-    "mod_int": Function("{0} % {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a % b),
+    "mod_int": Function("{0} % {1}", DIVISION, (PRODUCT, UNARY), lambda a, b: a % b),
     "cdiv": _call("tl.cdiv({0}, {1})", 2, lambda a, b: -(-a // b)),
     "to_int1": Function("{0}.to(tl.int1)", ATOM, (ATOM,), bool),
     "to_float16": Function("{0}.to(tl.float16)", ATOM, (ATOM,), float, "{0}"),

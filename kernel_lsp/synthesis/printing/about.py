@@ -17,6 +17,13 @@ _MOST_ALIKE = 4
 #: and arguments of which it gives the shape
 _MOST_SHAPES = 4
 
+#: the precisions of ``tl.dot`` (Triton's documentation of ``input_precision``), in words
+_PRECISIONS = {
+    "tf32x3": "Products of float32 numbers are computed on tensor cores in tf32x3: each as three products of TF32 parts.",
+    "bf16x6": "Products in bf16x6 are six products of bfloat16 parts.",
+    "tf32": "Products in tf32 round float32 numbers to ten bits of mantissa.",
+}
+
 
 def tilings(host: Host, width: int) -> list[str]:
     """The sentences on the kernels' tilings in lines of ``width``. Of several kernels each begins with the names of those that it is about, and an empty line ends them."""
@@ -27,6 +34,12 @@ def tilings(host: Host, width: int) -> list[str]:
         names.setdefault(text, []).append(name)
     said = [f"{_first_of(some, _MOST_ALIKE)}: {text}" for text, some in names.items()]
     return [*(line for text in said for line in textwrap.wrap(text, width, subsequent_indent="    ")), ""]
+
+
+def precisions(host: Host) -> str:
+    """What the words stand for that the launches pass to ``tl.dot`` as the precision of float32 products; "" where there are none."""
+    used = {value for program in host.programs for value in program.blocks.values() if isinstance(value, str)}
+    return " ".join(text for word, text in _PRECISIONS.items() if word in used)
 
 
 def traffic(graph: Graph, host: Host, hints: Hints) -> str:

@@ -7,7 +7,11 @@ import math
 import re
 from typing import Any
 
-from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
+import sympy
+
+from kernel_lsp.size_text import python
+
+from ..graph.functions import ATOM, DIVISION, FUNCTIONS, LOWEST, SUM, UNARY, literal, wrap
 from ..graph.monoids import MONOIDS
 from ..graph.names import variable_name
 from ..graph.value import (
@@ -43,29 +47,34 @@ _LONGEST = 480
 _MOST_PIECES = 4  # of a concatenation in a formula that leaves something out
 
 
-def formula(value: Value, names: dict[Value, str], *, top: bool = True) -> str:
-    """``value`` as a formula over ``names`` (inputs and stored intermediates); of a long one, as many levels as fit."""
-    text = _Printer(names).text(value, top)[0]
+def formula(
+    value: Value, names: dict[Value, str], *, sizes: dict[sympy.Symbol, str] | None = None, top: bool = True
+) -> str:
+    """``value`` as a formula over ``names`` (inputs and stored intermediates); of a long one, as many levels as fit.
+
+    ``sizes``: what size symbols are called, for sizes that are computed with.
+    """
+    text = _Printer(names, sizes).text(value, top)[0]
     if len(text) <= _LONGEST:
         return text
     shown = ""
     for levels in itertools.count(2):
-        text = _Printer(names, levels).text(value, top)[0]
+        text = _Printer(names, sizes, levels).text(value, top)[0]
         if len(text) > _LONGEST:
             break
         shown = text
     return shown or text
 
 
-def formulas(pairs: list[tuple[str, Value]], names: dict[Value, str]) -> str:
+def formulas(pairs: list[tuple[str, Value]], names: dict[Value, str], sizes: dict[sympy.Symbol, str]) -> str:
     """What a kernel stores, (variable, value) pairs, as formulas over ``names``; the states of one recurrence as one."""
     loops = {value.op.loop for _, value in pairs if isinstance(value.op, Recur)}
     if len(pairs) > 1 and len(loops) == 1 and all(isinstance(value.op, Recur) for _, value in pairs):
-        calls, states = zip(*(formula(value, names).rsplit(".", 1) for _, value in pairs), strict=True)
+        calls, states = zip(*(formula(value, names, sizes=sizes).rsplit(".", 1) for _, value in pairs), strict=True)
         variables = ", ".join(variable for variable, _ in pairs)
         same = variables == ", ".join(states)
         return f"{variables} = {'' if same else ', '.join(states) + ' of '}{calls[0]}"
-    return "; ".join(f"{variable} = {formula(value, names)}" for variable, value in pairs)
+    return "; ".join(f"{variable} = {formula(value, names, sizes=sizes)}" for variable, value in pairs)
 
 
 def definitions(text: str) -> list[str]:
@@ -74,8 +83,10 @@ def definitions(text: str) -> list[str]:
 
 
 class _Printer:
-    def __init__(self, names: dict[Value, str], levels: int | None = None) -> None:
-        self.names, self.levels = names, levels
+    def __init__(
+        self, names: dict[Value, str], sizes: dict[sympy.Symbol, str] | None, levels: int | None = None
+    ) -> None:
+        self.names, self.sizes, self.levels = names, sizes or {}, levels
         self.level = 0
 
     def text(self, value: Value, top: bool = False) -> tuple[str, int]:
@@ -175,9 +186,16 @@ class _Printer:
         if isinstance(operand, Value):
             return self.text(operand)
         if isinstance(operand, Scalar):
-            return ("scale" if operand.is_float else "n"), ATOM
+            return self._size(operand)
         text = f"{operand}" if isinstance(operand, float) and math.isinf(operand) else literal(operand)
         return text, UNARY if not isinstance(operand, bool) and operand < 0 else ATOM
+
+    def _size(self, number: Scalar) -> tuple[str, int]:
+        """A number that is computed of sizes; one word for it where it is no integer, or the sizes have no names."""
+        if number.is_float or not number.expr.free_symbols <= self.sizes.keys():
+            return ("scale" if number.is_float else "n"), ATOM
+        text = python(number.expr, self.sizes)
+        return text, ATOM if " " not in text or text.startswith("(") else SUM if number.expr.is_Add else DIVISION
 
 
 def _from_the_end(index: Value) -> Value:

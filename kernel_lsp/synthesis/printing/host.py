@@ -38,7 +38,7 @@ from .formula import ABOUT_LEFT_OUT, LEFT_OUT, formulas
 from .returned import returned
 from .sharing import form
 from .single_steps import has_loop, has_single_step
-from .triton import constants, definition, kernel_names
+from .triton import constants, definition, kernel_names, sizes_and_scalars
 
 #: programs along the second and third dimension of CUDA's grid (CUDA C++ Programming Guide, compute capabilities)
 _MOST_PROGRAMS = 65535
@@ -217,7 +217,7 @@ class _Printer:
         pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
         if kernel.one_piece:
             pairs[0] = (tensors.piece(kernel, self.variables, self.sizes), kernel.results[0])
-        text = formulas(pairs, self.variables)
+        text = formulas(pairs, self.variables, self.given)
         if kernel.partials:
             text += ", chunk by chunk" if kernel.contract is None else ", tile by tile"
         key = form(definition(program, "", looped=True))
@@ -277,10 +277,10 @@ class _Printer:
             *(_host_size(expr, sizes, known) for expr in arguments.divisors),
             *(_constant(value, sizes, known, shared) for value in program.blocks.values()),
         ]
+        numbers = [*given, *(python(expr, sizes) for expr in arguments.scalars)]
         passed = [
             *(self.variables[v] for v in (*arguments.pointers, *arguments.outputs)),
-            *given,
-            *(python(expr, sizes) for expr in arguments.scalars),
+            *(f"{name}={value}" for name, value in zip(sizes_and_scalars(function), numbers, strict=True)),
             *(f"{name}={value}" for name, value in zip(constants(function), values, strict=True)),
             f"num_warps={program.num_warps}",
         ]

@@ -200,6 +200,7 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
         lines += ["", ABOUT_LEFT_OUT]
     lines += [""]
     lines += about.tilings(host, _WIDTH)
+    lines += textwrap.wrap(about.precisions(host), _WIDTH)
     lines += textwrap.wrap(about.traffic(graph, host, hints), _WIDTH)
     if graph.collapsed:
         lines += ["", *textwrap.wrap(_COLLAPSED.format(", ".join(dict.fromkeys(graph.collapsed))), _WIDTH)]

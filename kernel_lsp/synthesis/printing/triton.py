@@ -51,6 +51,12 @@ def constants(program: Program) -> list[str]:
     return [names[v] for v in program.constants()]
 
 
+def sizes_and_scalars(program: Program) -> list[str]:
+    """The names of its parameters that are numbers and no constexpr, in the order of the signature."""
+    names, arguments = kernel_names(program), program.arguments
+    return [names[v] for v in (*arguments.sizes.values(), *arguments.scalars.values())]
+
+
 def kernel_names(program: Program, further: list[Variable] | None = None) -> dict[Variable, str]:
     """Names in the order in which they were wanted. The kernel's own first: nothing inside may hide it.
 

@@ -104,3 +104,33 @@ def test_no_name_looks_generated(written: Path) -> None:
         names |= {node.arg for node in ast.walk(ast.parse(text)) if isinstance(node, ast.arg)}
         generated = sorted(n for n in names if _GENERATED.fullmatch(n))
         assert not generated, (name, generated)
+
+
+def test_numbers_are_passed_to_kernels_by_name(written: Path) -> None:
+    for name, text in sources(written):
+        tree = ast.parse(text)
+        kernels = {
+            node.name: sum(not argument.arg.endswith("_ptr") for argument in node.args.args)
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list)
+        }
+        for call in ast.walk(tree):
+            launched = isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript)
+            if launched and ast.unparse(call.func.value) in kernels:
+                wanted = kernels[ast.unparse(call.func.value)]
+                options = {"num_warps", "num_stages", "launch_cooperative_grid"}
+                assert len({keyword.arg for keyword in call.keywords} - options) == wanted, (name, ast.unparse(call))
+
+
+class Sized(nn.Module):
+    """Computes with two of its sizes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _, rows, columns = x.shape
+        return x.transpose(1, 2).softmax(-1) * rows + columns
+
+
+def test_a_formula_names_the_sizes_that_are_computed_with() -> None:
+    inputs = (torch.randn(3, 20, 40),)
+    text = synthesize(Sized(), capture(Sized(), inputs), class_name="Sized", import_from="sized")[0].source
+    assert "softmax(x.permute(0, 2, 1), dim=2) * x.shape[1] + x.shape[2]" in text
