@@ -99,8 +99,8 @@ def conditions(basis: Basis) -> list[str]:
     options = settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
     result += headed("settings, mode and hooks", options)
     of_each = basis.arguments if tabled else tensors
-    tracked = [f"{one.source}.requires_grad" for one in of_each if one.dtype.is_floating_point]
-    if tabled and basis.state[0].dtype.is_floating_point:
+    tracked = [f"{one.source}.requires_grad" for one in of_each if one.differentiable]
+    if tabled and basis.state[0].differentiable:
         tracked.append(f"any(t.requires_grad for t, _ in {table})")
     gradients = gradient_conditions(tracked)
     result += headed("no gradients, backward or forward-mode, and no autocast", gradients)

@@ -31,6 +31,11 @@ class Tensor:
     like: torch.Tensor | None = None
     contiguous: bool = False
 
+    @property
+    def differentiable(self) -> bool:
+        """Whether autograd may follow it."""
+        return self.dtype.is_floating_point or self.dtype.is_complex
+
 
 def tensor_conditions(
     tensor: Tensor,
@@ -63,7 +68,8 @@ def alike(tensors: list[Tensor]) -> bool:
     fixed = all(
         not t.argument and t.contiguous and t.like is None and all(n.is_number for n in t.shape) for t in tensors
     )
-    return len(tensors) >= _MANY and fixed and len({t.dtype for t in tensors}) == 1
+    dtypes = {t.dtype for t in tensors}
+    return len(tensors) >= _MANY and fixed and len(dtypes) == 1 and not tensors[0].dtype.is_complex
 
 
 def table_conditions(tensors: list[Tensor], table: str, device: str) -> list[str]:
@@ -81,6 +87,8 @@ def _layout_conditions(tensor: Tensor) -> list[str]:
         return [f"{source}.layout == {like.layout}"]
     if tensor.argument and tensor.dtype.is_floating_point:
         result.append(f"{source}.resolve_neg() is {source}")
+    if not tensor.argument and tensor.dtype.is_complex:
+        result.append(f"not {source}.is_conj()")
     if tensor.argument and tensor.dtype.is_complex:
         result.append(f"{source}.resolve_neg() is {source} and {source}.resolve_conj() is {source}")
     if like is not None:

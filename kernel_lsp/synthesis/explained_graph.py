@@ -59,7 +59,7 @@ class ValueNames:
 
 def _wanted(value: Value) -> str:
     """As the host function calls it."""
-    if not isinstance(value.op, TorchCall):
+    if not isinstance(value.op, TorchCall) or value.op.is_view:
         return variable_name(value)
     which = "" if value.op.output is None else f"_{value.op.output}"
     return f"{_operator(value.op).split('.')[-2]}_result{which}"
@@ -220,7 +220,7 @@ def _kept(exported: ExportedProgram, graph: Graph, names: ValueNames) -> list[di
     nodes = {node.name: node for node in exported.graph.nodes}
     result: dict[int, dict[str, Any]] = {}
     for value in topological(graph.outputs):
-        if not isinstance(value.op, TorchCall):
+        if not isinstance(value.op, TorchCall) or value.op.is_view:
             continue
         call = value.op.call or value.op
         if id(call) in result:

@@ -307,10 +307,6 @@ def told(exported: ExportedProgram, class_name: str) -> Iterator[None]:
         NotWritable: something has no text.
     """
     try:
-        values = [node.meta.get("val") for node in exported.graph.nodes]
-        if found := next((v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_complex()), None):
-            detail = "complex numbers cannot be computed with in Triton; view them as pairs of real ones."
-            raise NothingToLower(class_name=class_name, op=str(found).removeprefix("torch."), detail=detail)
         yield
     except Untraceable as error:
         path, line = error.place or (None, None)

@@ -130,8 +130,9 @@ class Trial:
         return {}, None
 
     def to(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Convert the module's floats to a dtype."""
-        self.module.to(getattr(torch, message["dtype"]))
+        """Convert the module's floats to a dtype. Complex tensors stay as they are: ``module.to`` would drop their imaginary parts."""
+        dtype = getattr(torch, message["dtype"])
+        self.module._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
         return {}, None
 
     def call(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:

@@ -86,6 +86,14 @@ class Complex(nn.Module):
     def forward(self, x):
         return torch.view_as_real(torch.view_as_complex(x.reshape(4, -1, 2)) * (1 + 1j)).flatten(1)
 
+class ComplexBuffer(nn.Module):
+    # module.to(torch.float64) would drop the imaginary parts of its buffer
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("turns", torch.polar(torch.ones(40), torch.arange(40.0)))
+    def forward(self, x):
+        return torch.view_as_real(torch.view_as_complex(x.reshape(4, -1, 2)) * self.turns).flatten(1)
+
 class OnTheData(nn.Module):
     def forward(self, x):
         y = x * 2
@@ -220,6 +228,8 @@ NAMES = [
     "DoubledAndSkip",
     "MeanOfTransposed",
     "PooledConvolution",
+    "Complex",
+    "ComplexBuffer",
 ]
 
 
@@ -238,7 +248,6 @@ def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> N
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("Complex", "NothingToLower", "complex numbers cannot be computed with in Triton"),
         (
             "OnTheData",
             "NotExportable",

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Shape = tuple[sympy.Expr, ...]
 
+#: torch's views of complex tensors as pairs of real numbers, and the reverse
+AS_REAL, AS_COMPLEX = "torch.view_as_real", "torch.view_as_complex"
+
 
 @dataclass(eq=False)
 class Value:
@@ -338,6 +341,11 @@ class TorchCall(Op):
     output: int | None = None  # which of several results, None where there is one
     call: TorchCall | None = None  # the call that ``output`` indexes
     order: tuple[int, ...] | None = None  # of torch's dimensions, as the value has them; None where they are the same
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it computes nothing: complex tensors as pairs of real numbers, or the reverse."""
+        return self.target in (AS_REAL, AS_COMPLEX)
 
 
 def input_of(value: Value) -> Input:

@@ -22,7 +22,7 @@ from ..graph.faults import RAISE_FAULTS, place
 from ..graph.lowered import Fault, Float8, Graph
 from ..graph.order import topological
 from ..graph.value import Input, Scalar, TorchCall, Value, input_of
-from . import arguments, constants, data_dependence, decompose, float8, registry, results
+from . import arguments, complex_numbers, constants, data_dependence, decompose, float8, registry, results
 from .elementwise import cast
 from .untraceable import Untraceable
 
@@ -50,7 +50,7 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
     specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
     for node in exported.graph.nodes:
         if node.op == "placeholder":
-            env[node] = _placeholder(node, specs.get(node.name), exported, graph)
+            env[node] = complex_numbers.parts(_placeholder(node, specs.get(node.name), exported, graph))
         elif node.op == "call_function":
             graph.hints = graph.hints or _size_hints(graph, exported)
             env[node] = _call(node, env, graph, left)
@@ -201,26 +201,14 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
         return number
     if reason := data_dependence.why(node, (args, kwargs)):
         raise Untraceable(name, reason, data_dependence.place(node))
-    known = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
+    name_of_lowering = _OF_TWO.get(str(node.target), name)
+    if complex_numbers.occur(fake, args, kwargs):
+        return _complex(node, name_of_lowering, args, kwargs, graph, left)
+    known = registry.OPERATORS.get(name_of_lowering)
     if known is not None and name not in left:
         fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-        if known.not_one is not None:
-            graph.not_one += [size for size in known.not_one(args, fake) if not size.is_number]
         try:
-            float8.check(known, pytree.tree_leaves(fakes), fake, graph.float8)
-            given = arguments.bound(known.lower, args, kwargs, fakes, fake)
-            result = _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
-            if known.equal is not None:
-                pairs = [(a, b) for a, b in known.equal(given.arguments) if a != b]
-                if any((a - b).subs(graph.hints) != 0 for a, b in pairs):
-                    raise NotLowered("sizes that differ")
-                graph.equal += pairs
-            if known.less is not None:
-                relations = [sympy.Gt(size, least) for least, size in known.less(given.arguments)]
-                if any(relation.subs(graph.hints) != sympy.true for relation in relations):
-                    raise NotLowered("a size that is too small, or known at run time alone")
-                graph.assumed += relations
-            return result
+            return _lowered(known, args, kwargs, fakes, fake, node, graph)
         except NotLowered as error:
             node.meta["not_lowered"] = str(error)
         except Exception as error:  # a bug in the lowering: torch runs this node, and the user is told
@@ -239,6 +227,60 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     if not isinstance(node.target, torch._ops.OpOverload):
         raise Untraceable(name, "it is no operator that can be called by itself", data_dependence.place(node))
     return _kept(node, name, args, kwargs, fake)
+
+
+def _lowered(known: registry.Operator, args: Any, kwargs: Any, fakes: Any, fake: Any, node: Any, graph: Graph) -> Any:
+    """What a lowering gives for a node, with what it takes sizes to be kept for the class to check.
+
+    Raises:
+        NotLowered: it does not take these arguments.
+    """
+    if known.not_one is not None:
+        graph.not_one += [size for size in known.not_one(args, fake) if not size.is_number]
+    float8.check(known, pytree.tree_leaves(fakes), fake, graph.float8)
+    given = arguments.bound(known.lower, args, kwargs, fakes, fake)
+    result = _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
+    if known.equal is not None:
+        pairs = [(a, b) for a, b in known.equal(given.arguments) if a != b]
+        if any((a - b).subs(graph.hints) != 0 for a, b in pairs):
+            raise NotLowered("sizes that differ")
+        graph.equal += pairs
+    if known.less is not None:
+        relations = [sympy.Gt(size, least) for least, size in known.less(given.arguments)]
+        if any(relation.subs(graph.hints) != sympy.true for relation in relations):
+            raise NotLowered("a size that is too small, or known at run time alone")
+        graph.assumed += relations
+    return result
+
+
+def _complex(node: Any, name: str, args: Any, kwargs: Any, graph: Graph, left: frozenset[str]) -> Any:
+    """The result of a node with complex tensors, by their parts; or of torch, where there is no rule for it."""
+    fake = node.meta.get("val")
+    given = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+    fakes = pytree.tree_map(complex_numbers.real_fake, given)
+    of_parts = pytree.tree_map(complex_numbers.real_fake, fake)
+
+    def real(args: Any, kwargs: Any) -> Any:
+        return _lowered(registry.OPERATORS[name], args, kwargs, fakes, of_parts, node, graph)
+
+    try:
+        if name in left:
+            raise NotLowered("left to torch")
+        result = complex_numbers.lower(name, args, kwargs, fake, real)
+        for one in result if isinstance(result, list) else [result]:
+            for part in [one] if isinstance(one, Value) else [one.real, one.imag]:
+                part.node = part.node or node.name
+        return _finished(result, fake, node, graph) if isinstance(result, Value) else result
+    except NotLowered as error:
+        node.meta["not_lowered"] = str(error)
+    except Exception as error:
+        if os.environ.get(RAISE_FAULTS):
+            raise
+        graph.faults.append(Fault(name, *place(error)))
+    if "part_of" in node.meta:
+        raise NotLowered(f"{name} in its definition")
+    whole_args, whole_kwargs = pytree.tree_map(complex_numbers.whole, (args, kwargs))
+    return complex_numbers.parts(_kept(node, _name(node.target), whole_args, whole_kwargs, fake))
 
 
 def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:
@@ -375,6 +417,8 @@ def _count(graph: Graph) -> None:
     seen: set[str] = set()
     for value in topological(graph.outputs):
         call = value.op.call or value.op if isinstance(value.op, TorchCall) else None
+        if call is not None and call.is_view:
+            continue
         if call is not None and value.node not in seen:
             seen.add(value.node)
             graph.kept.append(call.target.removeprefix("torch.ops."))

@@ -15,6 +15,7 @@ from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
 from ..graph.value import Pointwise, Value, input_of, viewed
+from . import complex_numbers
 from .untraceable import Untraceable
 
 
@@ -29,7 +30,7 @@ def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph
     specs = exported.graph_signature.output_specs
     own = len(specs) - sum(one.result is not None for one in kept)  # what comes after these is in attributes
     for i, (spec, given) in enumerate(zip(specs, node.args[0], strict=True)):
-        value = env.get(given) if isinstance(given, torch.fx.Node) else given
+        value = complex_numbers.whole(env.get(given) if isinstance(given, torch.fx.Node) else given)
         if spec.kind is OutputKind.USER_OUTPUT or i >= own:
             graph.output_leaves.append(value)
             continue

@@ -73,7 +73,7 @@ def _between(graph: Graph, host: Host) -> list[tuple[str, Value]]:
     for operation in host.plan.operations:
         if isinstance(operation, Allocate):
             made.append(operation.value)
-        elif isinstance(operation, CallTorch):
+        elif isinstance(operation, CallTorch) and not operation.is_view:
             made += operation.values
     return [(host.variables[v], v) for v in made if v not in kept]
 

@@ -164,6 +164,8 @@ class _Printer:
             return f"max(abs(some of {self.text(op.operand)[0]}))", ATOM
         if isinstance(op, Iota):
             return ("i" if op.dim == 0 else "j"), ATOM
+        if isinstance(op, TorchCall) and op.is_view:
+            return f"{op.target.removeprefix('torch.')}({self.text(operands(value)[0])[0]})", ATOM
         if isinstance(op, TorchCall):
             return (op.call or op).target.split(".")[-2] + "(…)", ATOM
         return variable_name(value), ATOM

@@ -17,7 +17,7 @@ from ..graph.functions import literal
 from ..graph.lowered import Graph
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same, same_shape
-from ..graph.value import Contract, Scalar, TorchCall, Value, input_of, numel, operands
+from ..graph.value import AS_REAL, Contract, Scalar, TorchCall, Value, input_of, numel, operands
 from ..kernel.execution_plan import Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,
@@ -97,7 +97,8 @@ class Host:
     @property
     def torch_calls(self) -> int:
         """Operators that the host function calls in torch."""
-        return sum(isinstance(operation, CallTorch) for operation in self.plan.operations)
+        calls = [operation for operation in self.plan.operations if isinstance(operation, CallTorch)]
+        return sum(not operation.is_view for operation in calls)
 
 
 def write(plan: HostPlan, graph: Graph, function: str) -> Host:
@@ -325,6 +326,13 @@ class _Printer:
     def _call(self, operation: CallTorch) -> None:
         op = operation.values[0].op
         assert isinstance(op, TorchCall)
+        if operation.is_view:
+            (value,) = operation.values
+            self.variables[value] = self.names.fresh(variable_name(value))
+            seen = f"{op.target}({self._argument(op.args[0])})"
+            # A complex argument may have gaps.
+            self.host.body.append(f"{self.variables[value]} = {seen}{'.contiguous()' if op.target == AS_REAL else ''}")
+            return
         call = op.call or op
         arguments = [self._argument(a) for a in call.args]
         arguments += [f"{k}={self._argument(v)}" for k, v in call.kwargs.items()]

@@ -11,7 +11,7 @@ from ..graph.lowered import Graph
 from ..graph.names import variable_name
 from ..graph.order import order_of, topological
 from ..graph.sizes import offset, quotient
-from ..graph.value import Input, Pointwise, Scalar, Value, View, input_of, numel, operands, viewed
+from ..graph.value import Input, Pointwise, Scalar, TorchCall, Value, View, input_of, numel, operands, viewed
 from ..kernel.arguments import Arguments
 from ..kernel.execution_plan import Call, Hints, HostView, Kernel, Plan, hint
 from ..kernel.reads import multiplied
@@ -81,6 +81,12 @@ class CallTorch:
     """One operator that stays with torch; ``values`` are its results that are used, which share one ``TorchCall``."""
 
     values: tuple[Value, ...]
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it is one of complex numbers, see ``TorchCall.is_view``."""
+        op = self.values[0].op
+        return isinstance(op, TorchCall) and op.is_view
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ def _memory(value: Value, views: set[Value]) -> Value | None:
 def _capturable(operation: CallTorch) -> bool:
     op = operation.values[0].op
     assert isinstance(op, TorchCall)
+    if op.is_view:
+        return True
     target = (op.call or op).target  # torch.ops.aten.conv2d.default
     namespace, name, overload = target.removeprefix("torch.ops.").split(".")
     operator = getattr(getattr(getattr(torch.ops, namespace), name), overload)
@@ -71,7 +73,7 @@ def worthwhile(plan: HostPlan, graph: Graph, chosen: Chosen, target: Target, hin
     not known here, and counted as nothing.
     """
     launches = [one for one in plan.operations if isinstance(one, Launch)]
-    operators = sum(isinstance(one, CallTorch) for one in plan.operations)
+    operators = sum(isinstance(one, CallTorch) and not one.is_view for one in plan.operations)
     kernels = sum(cost(one.kernel, chosen[one.kernel], target, hints).seconds for one in launches)
     gpu = kernels + NODE * (len(launches) + operators)
     copied = [value for value in plan.inputs if input_of(value).kind == "argument"]

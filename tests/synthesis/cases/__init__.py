@@ -9,6 +9,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     attention,
     attributes,
     collapsing,
+    complex_numbers,
     concatenated_products,
     convolution,
     float8,

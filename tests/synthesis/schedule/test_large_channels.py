@@ -37,7 +37,7 @@ def test_a_weight_is_loaded_once_for_a_program() -> None:
     module, x = nn.Conv2d(96, 96, 5, padding=2, groups=96), torch.empty(4, 96, 64, 64, device="meta")
     exported = capture(module.eval().to("meta"), (x,))
     first, *others = synthesize(module, exported, class_name="Conv2d", import_from="torch.nn", gpu="H100")
-    assert "tl.load(weight_ptr + outer % 96 * 25 + k)" in first.source
+    assert "tl.load(weight_ptr + (outer % 96) * 25 + k)" in first.source
     assert all(
         "of a channel" in one.variant or one.variant == "blocks of 256, 4 warps"
         for one in others

@@ -50,7 +50,11 @@ def roll(graph: Graph, pays: Callable[[Recurrence], bool] = lambda _: True) -> i
 def _calls(graph: Graph) -> dict[str, str]:
     """The exported nodes that stay calls of torch, and their operators."""
     calls = [v for v in topological(graph.outputs) if isinstance(v.op, TorchCall)]
-    return {v.node: (v.op.call or v.op).target.removeprefix("torch.ops.") for v in calls if isinstance(v.op, TorchCall)}
+    return {
+        v.node: (v.op.call or v.op).target.removeprefix("torch.ops.")
+        for v in calls
+        if isinstance(v.op, TorchCall) and not v.op.is_view
+    }
 
 
 def _next(graph: Graph, pays: Callable[[Recurrence], bool]) -> tuple[list[Orbit], Recurrence, list[int]] | None:

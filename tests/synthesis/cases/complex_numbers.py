@@ -1,0 +1,90 @@
+"""Complex tensors, which kernels compute with as pairs: rotary embeddings, Fourier layers, arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from .registry import case, module, r
+
+
+def z(*shape: int) -> torch.Tensor:
+    return torch.complex(r(*shape), r(*shape))
+
+
+class ComplexRope(nn.Module):
+    """As in the first Llama: a table of complex numbers of size one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        angles = torch.outer(torch.arange(20.0), 10000.0 ** (-torch.arange(0, 16, 2) / 16))
+        self.register_buffer("cis", torch.polar(torch.ones_like(angles), angles))
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def turned(x: torch.Tensor) -> torch.Tensor:
+            pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+            return torch.view_as_real(pairs * self.cis[: x.shape[1], None]).flatten(3).type_as(x)
+
+        return turned(q), turned(k)
+
+
+class PolarRope(nn.Module):
+    """The angles are computed in forward."""
+
+    def forward(self, q: torch.Tensor) -> torch.Tensor:
+        angles = torch.arange(q.shape[1], device=q.device, dtype=torch.float32)[:, None] * torch.tensor(
+            [1.0, 0.1, 0.01]
+        )
+        cis = torch.polar(torch.ones_like(angles), angles)
+        return torch.view_as_real(torch.view_as_complex(q.unflatten(-1, (3, 2))) * cis).flatten(-2)
+
+
+class SpectralConv(nn.Module):
+    """A Fourier layer: torch transforms, a kernel multiplies the lowest modes by weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4, 5, dtype=torch.cfloat))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.fft.rfft(x)
+        out = torch.zeros_like(spectrum)
+        out[..., :5] = torch.einsum("bix,iox->box", spectrum[..., :5], self.weight)
+        return torch.fft.irfft(out, n=x.shape[-1]) + x
+
+
+class ComplexLinear(nn.Module):
+    """Its weights and its input are complex."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 8, dtype=torch.cfloat))
+        self.bias = nn.Parameter(torch.randn(8, dtype=torch.cfloat))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x @ self.weight + self.bias
+        return y.abs(), y.angle(), y.conj() * 1j
+
+
+def _mobius(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return (2 * x + 1) / (x - 3j), torch.exp(x * 0.5j).real, (x / 2).imag
+
+
+def _masked(self: nn.Module, mask: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.where(mask > 0, mask * x, x.sum(0)), torch.stack([x.real, x.imag], 1)
+
+
+def _halves(self: nn.Module, x: torch.Tensor) -> Any:
+    first, second = torch.cat([x, x.real], 0).chunk(2)
+    return (first + second.roll(1, 0)).transpose(0, 1), torch.complex(x.real, x.imag.abs()) - 1.0
+
+
+module("complex_rope", ComplexRope, (), lambda n: [r(2, 5 + n, 3, 16), r(2, 5 + n, 1, 16)])
+module("complex_polar", PolarRope, (), lambda n: [r(2, 5 + n, 6)])
+module("complex_spectral", SpectralConv, (), lambda n: [r(2, 4, 16 + 2 * n)], kept=2)
+module("complex_linear", ComplexLinear, (), lambda n: [z(3 + n, 6)])
+case("complex_mobius", _mobius, lambda n: [z(5 + n, 7)])
+case("complex_masked", _masked, lambda n: [r(4 + n, 6), z(4 + n, 6)])
+case("complex_halves", _halves, lambda n: [z(4 + n, 6)])
