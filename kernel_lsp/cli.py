@@ -150,7 +150,9 @@ def _parser() -> argparse.ArgumentParser:
     validate = commands.add_parser(
         "validate", parents=[shared, validating], help="validate kernel files again", epilog=_EXIT_STATUS
     )
-    validate.add_argument("targets", nargs="+", metavar="PATH", help="kernel files, or folders that have some in them")
+    validate.add_argument(
+        "targets", nargs="+", metavar="PATH", help="kernel files, source files that have some, or folders"
+    )
     validate.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")
 
     _check(

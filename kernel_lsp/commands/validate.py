@@ -38,7 +38,7 @@ def run(options: Any) -> int:
         completed = run_tasks(tasks, settings_from(options), write=options.write) if tasks else True
     except UserError as error:
         return refuse(error, options.json)
-    single = len(paths) == 1 and not paths[0].is_dir()
+    single = len(tasks) == 1 and len(paths) == 1 and not paths[0].is_dir()
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
     status = finish(tasks, completed, options, document)
     if not options.json:
@@ -59,9 +59,9 @@ def selected(paths: list[Path]) -> list[Path]:
 
 
 def kernel_files(path: Path) -> Iterator[Path]:
-    """The kernel files at or under a path, told by their first line."""
+    """The kernel files at or under a path, told by their first line; of a source file those of its classes, where there are some."""
     if not path.is_dir():
-        yield path
+        yield from [path] if kernel_file.looks_like(path) else _of_source(path) or [path]
         return
     for parent, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith("."))
@@ -80,7 +80,7 @@ def task_for(file: Path, write: bool) -> Task:
         _check_class(file, parsed, source)
     except UserError as error:
         if isinstance(error, NotAKernelFile) and not kernel_file.looks_like(kernel):
-            error = _source_given(file)
+            error = SourceGiven(path=str(file))
         return Task(str(file), None, error=error)
 
     def submit(jobs: Jobs) -> Job:
@@ -107,16 +107,12 @@ def _check_class(file: Path, parsed: kernel_file.KernelFile, source: Path) -> No
             raise error from None
 
 
-def _source_given(file: Path) -> SourceGiven:
-    """The error for a file that is no kernel file; with the kernel files of its classes, where there are some."""
-    source = Path(os.path.abspath(file))
+def _of_source(path: Path) -> list[Path]:
+    """The kernel files of a source file's classes, in its kernel folder."""
+    source = Path(os.path.abspath(path))
     folder = source.parent / os.path.expanduser(load(source)[0].kernel_folder)
-    there = [kernel for kernel in kernel_files(folder) if _is_of(kernel, source)] if folder.is_dir() else []
-    shown = ", ".join(os.path.relpath(kernel) for kernel in there)
-    advice = (
-        f"Name its kernel files: {shown}." if shown else f"`kernel-lsp generate {file}` writes kernel files for it."
-    )
-    return SourceGiven(path=str(file), advice=advice)
+    found = [kernel for kernel in kernel_files(folder) if _is_of(kernel, source)] if folder.is_dir() else []
+    return [Path(os.path.relpath(kernel)) for kernel in found]
 
 
 def _is_of(kernel: Path, source: Path) -> bool:

@@ -54,9 +54,9 @@ class NotAKernelFile(UserError):
 
 
 class SourceGiven(UserError):
-    """``validate`` was given the module's file; ``advice``: the command that was meant, where there is a kernel file."""
+    """``validate`` was given a file that is no kernel file, and that has none."""
 
-    template = "{path} is a source file, and kernel files are validated. {advice}"
+    template = "{path} is a source file, and kernel files are validated: it has none. `kernel-lsp generate {path}` writes them."
 
 
 class KernelFileNotOurs(UserError):

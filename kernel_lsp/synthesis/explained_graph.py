@@ -212,7 +212,7 @@ def _operand(item: Any, names: ValueNames) -> str:
 
 
 def _operator(op: TorchCall) -> str:
-    return (op.call or op).target.removeprefix("torch.ops.")
+    return (op.call or op).target.removeprefix("torch.").removeprefix("ops.")
 
 
 def _kept(exported: ExportedProgram, graph: Graph, names: ValueNames) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import cli, schema
+from kernel_lsp.commands import validate
 from kernel_lsp.commands.running import Task
 from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
@@ -128,3 +129,11 @@ def test_the_commands_in_the_hook_and_in_the_documentation_are_accepted() -> Non
     assert len(commands) > 8 and "check --changed-since HEAD" in commands
     for line in commands:
         cli._parser().parse_args(shlex.split(line))
+
+
+def test_a_source_file_stands_for_its_kernels(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    kernel = validate.selected([Path("same.py")])
+    assert [str(path) for path in kernel] == ["kernels/same_triton.py"]
+    (project / "without.py").write_text("x = 1\n")
+    assert validate.selected([Path("without.py"), *kernel, Path("same.py")]) == [Path("without.py"), *kernel]
