@@ -146,7 +146,18 @@ def _strides(referee: Referee, step: plan.Step, metas: list[dict[str, Any]], eag
             if step.inside and theirs.is_contiguous():
                 reason = f"its output has strides {meta['stride']}, the module's is contiguous"
                 raise referee.failed("wrong", step.name, f"{where}: {reason}")
+            mine = torch.empty_strided(theirs.shape, meta["stride"], device="meta")
             referee.progress.limits.append(
-                f"the strides of its output, {meta['stride']} where eager's are {list(theirs.stride())}"
+                f"the strides of its output: in memory it is {_memory(mine)}, eager's is {_memory(theirs)}"
             )
             return
+
+
+def _memory(tensor: torch.Tensor) -> str:
+    """The order of a tensor's elements in memory, in torch's words where it has some."""
+    if tensor.is_contiguous():
+        return "contiguous"
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.dim())
+    if last is not None and tensor.is_contiguous(memory_format=last):
+        return "channels last"
+    return f"{list(tensor.shape)} with strides {list(tensor.stride())}"

@@ -17,11 +17,23 @@ from typing import Any
 LEAST = 0.5
 
 
+class LeftOut(Exception):
+    """A launch would read what instances of the one before did not write: an index among that could be anything."""
+
+
+class Late(Exception):
+    """The instances of a call take longer than they may."""
+
+
 class Sampling:
-    """``seconds`` bounds a launch, None does not. After a call: ``total`` and ``run`` instances, ``atomics`` seen."""
+    """``seconds`` bounds a launch, None does not; ``end`` a call, by ``time.monotonic``.
+
+    After a call: ``total`` and ``run`` instances, ``atomics`` seen; ``left_out`` and ``late``: what was raised.
+    """
 
     def __init__(self) -> None:
         self.seconds: float | None = None
+        self.end: float | None = None
         self.cost: dict[Any, float] = {}  # seconds an instance takes, by grid
         self.random = random.Random(0)
         self.reset()
@@ -30,10 +42,17 @@ class Sampling:
         """Forget what was launched."""
         self.grids: list[tuple[int, ...]] = []  # of the launches since
         self.total = self.run = 0
-        self.atomics = False
+        self.atomics = self.left_out = self.late = False
 
     def launch(self, grid: tuple[int, ...]) -> None:
-        """A launch begins: choose the instances, by what one is known to take."""
+        """A launch begins: choose the instances, by what one is known to take.
+
+        Raises:
+            LeftOut: instances of a launch before were left out.
+        """
+        if self.seconds is not None and self.run < self.total:
+            self.left_out = True
+            raise LeftOut("instances of the launch before were left out")
         self.began = self.last = time.monotonic()
         self.grid = grid
         self.grids.append(grid)
@@ -52,8 +71,15 @@ class Sampling:
         return sum(self.cost.get(grid, 0.0) * math.prod(grid) for grid in self.grids)
 
     def skips(self, index: tuple[int, int, int]) -> bool:
-        """Whether the instance at ``index`` is left out."""
+        """Whether the instance at ``index`` is left out.
+
+        Raises:
+            Late: the call is beyond its end.
+        """
         now = time.monotonic()
+        if self.end is not None and now > self.end:
+            self.late = True
+            raise Late("the call takes too long under the interpreter")
         if self.ran:
             self.cost[self.grid] = (now - self.began) / self.ran
         number = (index[0] * self.grid[1] + index[1]) * self.grid[2] + index[2]

@@ -167,14 +167,33 @@ class Trial:
             again()  # on a busy machine an instance was thought to take longer than it does
         alone = answer is not None and answer["launches"] == 1 and not answer["operators"] and not answer["mutated"]
         told = not self.sampling.atomics and alone and not state.changed(self.module, before)
-        if answer is None or (run < total and (soon or not told)):
-            if (seconds := self.sampling.expected()) > message.get("most_seconds", math.inf):
+        if answer is None or self.sampling.left_out or (run < total and (soon or not told)):
+            most = message.get("most_seconds", math.inf)
+            if (seconds := self.sampling.expected()) > most:  # of the launches that there were before one was left out
                 raise failures.Failure("not-interpretable", f"its launches take about {seconds:.0f} s here")
             again()
-            answer, result = self._call(message, tree)
+            answer, result = self._whole(message, tree, most)
             run = total
         answer["instances"] = [run, total]
         return answer, result
+
+    def _whole(self, message: dict[str, Any], tree: Any, most: float) -> tuple[dict[str, Any], Any]:
+        """A call with all of its program instances, in ``most`` seconds.
+
+        Raises:
+            Failure: "not-interpretable" where it takes longer.
+        """
+        assert self.sampling is not None
+        self.sampling.reset()
+        self.sampling.end = time.monotonic() + most
+        try:
+            return self._call(message, tree)
+        except failures.Failure:
+            if self.sampling.late:
+                raise failures.Failure("not-interpretable", f"its launches take more than {most:.0f} s here") from None
+            raise
+        finally:
+            self.sampling.end = None
 
     def _sampled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any] | None, Any]:
         """A call in bounded time; no answer where torch fell over what instances that were left out have not written."""
