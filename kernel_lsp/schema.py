@@ -38,6 +38,8 @@ CORRECT: frozenset[str] = frozenset({"ok", "slower"})
 EXAMPLE = "example inputs"
 #: why a candidate is "cheating" that runs eagerly
 NO_LAUNCH = "it launches no Triton kernel for the example inputs"
+#: in the reason of one with kernels beside torch's operators, which are those of the module
+SAVES_NOTHING = "its Triton kernels save none of that"
 #: in the reason of an "outdated" verdict: what was found follows it, in parentheses
 GENERATE_AGAIN = "generate it again"
 #: the variant of a model's answer that is proposed once more for the example's sizes alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.generators import recall
@@ -18,6 +19,7 @@ async def generate(run: Run) -> None:
 
     Raises:
         UserError: the class cannot be run, or changed meanwhile, the file may not be written, no generator has a candidate, …
+        NothingToLower: all that the rules have is kernels beside the operators that do the work, which stay with torch.
     """
     job, report, settings = run.job, run.report, run.settings
     run.take_fingerprint()
@@ -42,6 +44,9 @@ async def generate(run: Run) -> None:
         told = [f"{source.generator}: {source.problem or 'nothing'}" for source in report.sources]
         advice = " Raise kernelLsp.seconds." if any(TIME_OVER in one for one in told) else ""
         raise errors.NoCandidates(class_name=job.target.class_name, detail=f"{'; '.join(told)}.{advice}")
+    if report.chosen is None and (nothing := _nothing_saved(report)) is not None:
+        report.candidates.clear()  # their verdicts are about a candidate's honesty, and nobody meant to deceive
+        raise nothing
     await several.add(run, lambda other: _ask_generators(other, names))
     if run.on_gpu:
         await baselines.add(run)
@@ -81,6 +86,18 @@ def _check_unchanged(run: Run) -> None:
     """
     if run.report.candidates and fastest(run.report.candidates) is None and not run.is_unchanged():
         raise errors.ClassChanged(path=str(run.job.path), class_name=run.job.target.class_name)
+
+
+def _nothing_saved(report: schema.Report) -> errors.NothingToLower | None:
+    """The error where every candidate is by the rules, and has nothing but kernels beside what torch does for the module anyway."""
+    kept = ""
+    for entry in report.candidates:
+        found = re.search(rf"\(([\w.]+).*\): {re.escape(schema.SAVES_NOTHING)}", entry.verdict.reason)
+        if entry.candidate.generator != "synthesizer" or found is None:
+            return None
+        kept = kept or found[1]
+    detail = "torch does the work, and kernels for the rest would save none of it"
+    return errors.NothingToLower(class_name=report.target.class_name, op=kept, detail=detail)
 
 
 def _why(report: schema.Report) -> str:

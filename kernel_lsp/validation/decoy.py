@@ -54,9 +54,7 @@ def check(
         reason = f"torch computes the result ({_names(mine)}): its Triton kernels only copy it"
         raise referee.failed("cheating", "launches", reason)
     if torch_work.covers(mine, eagers := referee.oracle.work(tree)):
-        reason = (
-            f"torch does in it what it does for the module ({_names(eagers)}): its Triton kernels save none of that"
-        )
+        reason = f"torch does in it what it does for the module ({_names(eagers)}): {schema.SAVES_NOTHING}"
         raise referee.failed("cheating", "launches", reason)
     count = "1 Triton launch" if message["launches"] == 1 else f"{message['launches']} Triton launches"
     names = ", ".join(f"{n} × {c}" if c > 1 else n for n, (c, _) in mine.items())

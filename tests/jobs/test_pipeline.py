@@ -302,3 +302,22 @@ async def test_where_the_time_was_over_before_a_generator_was_asked_it_says_what
     )
     assert type(job.error) is errors.NoCandidates
     assert str(job.error).endswith("because the time was over. Raise kernelLsp.seconds.")
+
+
+SUMS = """
+import torch
+
+class Sums(torch.nn.Module):
+    def forward(self, x, to):
+        return torch.zeros(20, 16).scatter_reduce(0, to[:, None].expand(-1, 16), x, "mean", include_self=False)
+
+def get_inputs():
+    return [torch.randn(64, 16), torch.randint(0, 20, (64,))]
+"""
+
+
+async def test_kernels_beside_what_torch_does_anyway_are_no_offence(make_jobs, module):
+    jobs, path = make_jobs(device="interpreter"), module(SUMS)
+    job = await over(jobs.submit("generate", target(path, "Sums"), path))
+    assert isinstance(job.error, errors.NothingToLower) and not job.report.candidates
+    assert "aten.scatter_reduce: torch does the work" in str(job.error)
