@@ -70,7 +70,7 @@ _NAMED = """    def named(code):  # what tells one envelope from another
 _READ = """        try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(envelope)))
             (read,) = (named(c) for c in compile(tree, "", "exec").co_consts if hasattr(c, "co_names"))
-        except (OSError, SyntaxError, ValueError):
+        except Exception:  # a file that is half written, for one
             read = None
         if read != named(envelope.__code__):
             words = "the kernel file has changed since it was imported, so that the reason is not known"

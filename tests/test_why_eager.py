@@ -273,8 +273,14 @@ def test_a_class_without_a_source_file_is_not_compared(load, caplog, tmp_path):
 
 @pytest.mark.parametrize(
     "now",
-    ["", "x = (\n", "# a line more\n{text}", '{head}    """Of that"""\n{tail}'],
-    ids=["empty", "broken", "moved", "other"],
+    [
+        "",
+        "x = (\n",
+        "{head}    def forward(self, x, *, gain=1.0):\n        if not (\n            self",
+        "# a line more\n{text}",
+        '{head}    """Of that"""\n{tail}',
+    ],
+    ids=["empty", "broken", "half written", "moved", "other"],
 )
 def test_a_kernel_file_that_changed_since_its_import_does_not_disturb_the_call(load, caplog, now):
     """It is generated again while a program runs that has imported it."""

@@ -79,7 +79,7 @@ def task_for(file: Path, write: bool) -> Task:
         source = kernel_file.find_source(kernel, parsed)
         _check_class(file, parsed, source)
     except UserError as error:
-        if isinstance(error, NotAKernelFile) and not kernel_file.looks_like(kernel):
+        if isinstance(error, NotAKernelFile) and kernel.suffix == ".py" and not kernel_file.looks_like(kernel):
             error = SourceGiven(path=str(file))
         return Task(str(file), None, error=error)
 

@@ -57,8 +57,8 @@ class Inputs:
 
     @property
     def has_floats(self) -> bool:
-        """Whether a tensor among the inputs is of floating point."""
-        return any(leaf.example.dtype.is_floating_point for leaf in self.leaves)
+        """Whether a tensor among the inputs is of floating point, or complex."""
+        return any(leaf.example.dtype.is_floating_point or leaf.example.dtype.is_complex for leaf in self.leaves)
 
     def has_op(self, *words: str) -> bool:
         """Whether a name of an operator, between its underscores and dots, is one of ``words``."""
@@ -250,7 +250,8 @@ def floats(shape: list[int], distribution: str, generator: torch.Generator, dtyp
     if distribution == "large":
         return normal * 100
     if distribution == "halves":
-        return (normal * 8).round() / 2
+        rounded = torch.view_as_complex if normal.is_complex() else torch.as_tensor
+        return rounded((torch.view_as_real(normal) if normal.is_complex() else normal).mul(8).round()) / 2
     if distribution == "offset":
         return normal + 1000
     if distribution in ("tiny", "minute"):
@@ -281,7 +282,11 @@ def _with_specials(normal: torch.Tensor, distribution: str, generator: torch.Gen
     at = torch.randint(0, half.numel(), (count,), generator=generator, device=normal.device)
     values = [float("nan")] if distribution == "nan" else [float("inf"), -float("inf")]
     half = half.clone()
-    half[at] = torch.tensor([values[i % len(values)] for i in range(count)], device=normal.device).to(normal.dtype)
+    specials = torch.tensor([values[i % len(values)] for i in range(count)], device=normal.device)
+    if normal.is_complex():  # in one part or in the other
+        ordinary, odd = torch.zeros_like(specials), torch.arange(count, device=normal.device) % 2 == 1
+        specials = torch.complex(torch.where(odd, ordinary, specials), torch.where(odd, specials, ordinary))
+    half[at] = specials.to(normal.dtype)
     normal[: max(1, normal.shape[0] // 2)] = half.reshape(normal[: max(1, normal.shape[0] // 2)].shape)
     if distribution == "infinite" and normal.dim() > 1 and normal.shape[0] > 2:
         normal[-1] = -float("inf")

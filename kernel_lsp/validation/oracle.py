@@ -28,7 +28,7 @@ from kernel_lsp.validation.compare import compare, structure
 from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.scaled_products import ScaledProducts
 from kernel_lsp.validation.slices import Part
-from kernel_lsp.validation.trees import copied, doubled, tensors_of
+from kernel_lsp.validation.trees import convert, copied, doubled, tensors_of
 
 #: bytes that float64 may take as a whole although it could be computed in slices
 _LITTLE = 256 << 20
@@ -371,7 +371,8 @@ def made_wide() -> Iterator[None]:
 def widen(module: torch.nn.Module) -> torch.nn.Module:
     """The module in float64, buffers and plain attributes too."""
     attributes.widened(module)
-    return module.double()
+    convert(module, torch.float64)
+    return module
 
 
 def _raise_if_it_fits_alone(need: int, tensors: list[torch.Tensor]) -> None:

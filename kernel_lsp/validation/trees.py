@@ -18,6 +18,17 @@ def doubled(tree: Any) -> Any:
     return pytree.tree_map(_doubled, tree)
 
 
+def convert(module: torch.nn.Module, dtype: torch.dtype) -> None:
+    """A module's floats to ``dtype``, and complex tensors to the one with such parts: ``module.to`` would drop their imaginary parts."""
+
+    def converted(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_complex():
+            return tensor.to(dtype.to_complex())
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    module._apply(converted)
+
+
 def _doubled(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value

@@ -36,6 +36,7 @@ from kernel_lsp.validation import (
     trial_timing,
 )
 from kernel_lsp.validation.pieces import identical
+from kernel_lsp.validation.trees import convert
 
 #: calls with a part of the program instances, before all of them are run
 _ATTEMPTS = 3
@@ -130,9 +131,8 @@ class Trial:
         return {}, None
 
     def to(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Convert the module's floats to a dtype. Complex tensors stay as they are: ``module.to`` would drop their imaginary parts."""
-        dtype = getattr(torch, message["dtype"])
-        self.module._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+        """Convert the module's floats to a dtype, and complex tensors to one with such parts."""
+        convert(self.module, getattr(torch, message["dtype"]))
         return {}, None
 
     def call(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
@@ -186,14 +186,18 @@ class Trial:
         assert self.sampling is not None
         self.sampling.reset()
         self.sampling.end = time.monotonic() + most
+        too_long = failures.Failure("not-interpretable", f"its launches take more than {most:.0f} s here")
         try:
-            return self._call(message, tree)
+            answer = self._call(message, tree)
         except failures.Failure:
             if self.sampling.late:
-                raise failures.Failure("not-interpretable", f"its launches take more than {most:.0f} s here") from None
+                raise too_long from None
             raise
         finally:
             self.sampling.end = None
+        if self.sampling.late:  # the candidate has caught it
+            raise too_long
+        return answer
 
     def _sampled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any] | None, Any]:
         """A call in bounded time; no answer where torch fell over what instances that were left out have not written."""

@@ -34,6 +34,15 @@ def test_special_values_are_in_some_rows_and_leave_others_as_they_are():
     assert not infinite.isnan().any() and bool(infinite[6:-1].isfinite().all())
 
 
+def test_complex_inputs_have_special_values_in_both_parts():
+    given = made([torch.randn(12, 60, dtype=torch.cfloat)], [["b", "n"]])
+    assert given.has_floats
+    with_nan = first(given.sample(given.example_sizes, "nan", 1))
+    assert with_nan.real.isnan().any() and with_nan.imag.isnan().any() and not with_nan[6:].isnan().any()
+    halves = first(given.sample(given.example_sizes, "halves", 1))
+    assert torch.equal(torch.view_as_real(halves * 2), torch.view_as_real(halves * 2).round())
+
+
 def test_a_mask_that_is_all_on_in_the_example_varies_in_every_row():
     for mask in (torch.ones(6, 20, dtype=torch.bool), torch.ones(6, 20, dtype=torch.int64)):
         drawn = first(made([mask], [["b", "n"]]).sample({"b": 6, "n": 20}, "normal", 1))

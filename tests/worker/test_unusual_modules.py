@@ -94,6 +94,13 @@ class ComplexBuffer(nn.Module):
     def forward(self, x):
         return torch.view_as_real(torch.view_as_complex(x.reshape(4, -1, 2)) * self.turns).flatten(1)
 
+class Conjugated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("turns", torch.randn(40, dtype=torch.cfloat).conj())
+    def forward(self, x):
+        return (x * self.turns).real
+
 class OnTheData(nn.Module):
     def forward(self, x):
         y = x * 2
@@ -259,6 +266,11 @@ def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> N
             "it changes a buffer that lies in the same memory as another buffer or parameter",
         ),
         ("Differentiates", "NotExportable", "as the gradients of torch.autograd.grad are. Generate kernels for the"),
+        (
+            "Conjugated",
+            "NothingToLower",
+            "the elements of self.turns are conjugated as they are read, register its res",
+        ),
         ("ChangesParameter", "NothingToLower", "forward changes self.weight. Leave it to torch"),
         ("Branches", "NothingToLower", "torch.cond: what it runs is decided by values in the tensors"),
         ("Switches", "NothingToLower", "autocast: forward switches it on, and which tensors it rounds depends on the"),

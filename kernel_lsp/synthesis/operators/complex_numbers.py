@@ -6,6 +6,7 @@ these are linear. Where there is no rule torch computes it, and is given complex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,8 @@ from ..graph.build import Build, NotLowered, broadcast_shapes
 from ..graph.value import AS_COMPLEX, AS_REAL, Pointwise, TorchCall, Value
 from . import registry
 from .elementwise import cast
-from .views import expand
+from .products import matmul
+from .views import expand, matrix_transpose
 
 #: the lowering of the node's operator for tensors that are not complex: (arguments, keywords) → value, or a list of values
 Real = Callable[[Any, Any], Any]
@@ -81,6 +83,16 @@ def whole(value: Any) -> Any:
     return value.tensor
 
 
+def copied(value: Value) -> Value:
+    """A complex tensor that torch has, in memory of its own."""
+    z = parts(value)
+    assert isinstance(z, Complex)
+    real, imag = (Value(Pointwise("identity", (part,)), part.shape, part.dtype) for part in (z.real, z.imag))
+    copy = whole(Complex(real, imag))
+    assert isinstance(copy, Value)
+    return copy
+
+
 def _pairs(z: Complex) -> Value:
     """[..., 2], the parts of each element side by side."""
     rank = len(z.real.shape)
@@ -123,21 +135,27 @@ _LINEAR = frozenset(
     ]
 )
 #: what is linear in each of two operands
-_PRODUCTS = frozenset(f"aten.{name}" for name in ["mul", "mm", "bmm", "matmul", "einsum"])
+_PRODUCTS = frozenset(
+    f"aten.{name}" for name in ["mul", "multiply", "mm", "bmm", "matmul", "mv", "dot", "outer", "einsum"]
+)
 
 
 def _linear(args: Any, kwargs: Any, real: Real) -> Any:
     def of(part: str) -> Any:
         return real(
-            *pytree.tree_map(lambda one: getattr(one, part) if isinstance(one, Complex) else one, (args, kwargs))
+            *pytree.tree_map(
+                lambda one: getattr(one, part) if isinstance(one, Complex | complex) else one, (args, kwargs)
+            )
         )
 
+    if not any(isinstance(leaf, Complex | complex) for leaf in pytree.tree_leaves((args, kwargs))):
+        return of("real")
     both = of("real"), of("imag")
     return [Complex(*one) for one in zip(*both, strict=True)] if isinstance(both[0], list) else Complex(*both)
 
 
 def _product(args: Any, kwargs: Any, real: Real) -> Complex:
-    """(a + b i) (c + d i), of elements or of matrices."""
+    """(a + b i) (c + d i), of elements or of matrices. A real factor has an imaginary part of 0, as for torch: infinity times it is NaN."""
     listed = isinstance(args[0], str)  # einsum: an equation, and a list of operands
     operands = args[1] if listed else args[:2]
     if len(operands) != 2:
@@ -149,9 +167,38 @@ def _product(args: Any, kwargs: Any, real: Real) -> Complex:
         assert isinstance(found, Value)
         return found
 
-    if b is None or d is None:
-        return Complex(of(a, c), of(a, d) if b is None else of(b, c))
+    b, d = (0.0 if part is None else part for part in (b, d))
     return Complex(Build.pointwise("sub", of(a, c), of(b, d)), Build.pointwise("add", of(a, d), of(b, c)))
+
+
+def _with_bias(x: Any, weight: Any, bias: Any, dtype: torch.dtype) -> Complex:
+    """``x @ weight + bias``, ``bias`` being None where there is none; ``dtype``: of the parts."""
+    z = _product((x, weight), {}, lambda operands, _: matmul(*operands, out=dtype))
+    if bias is None:
+        return z
+    added = _completed(bias, dtype)
+    return Complex(*(Build.pointwise("add", getattr(z, part), getattr(added, part)) for part in ("real", "imag")))
+
+
+def _linear_layer(args: Any, _: Any, fake: Any, __: Real) -> Complex:
+    """``linear``: the weight is [N, K]."""
+    x, weight, *bias = args
+    turned = _linear((weight,), {}, lambda given, _: Build.permute(given[0], (1, 0)))
+    return _with_bias(x, turned, bias[0] if bias else None, fake.dtype.to_real())
+
+
+def _addmm(args: Any, kwargs: Any, fake: Any, _: Real) -> Complex:
+    if any(factor != 1 for factor in kwargs.values()):
+        raise NotLowered("complex numbers times a factor")
+    bias, x, weight = args
+    return _with_bias(x, weight, bias, fake.dtype.to_real())
+
+
+def _adjoint(args: Any, _: Any, __: Any, ___: Real) -> Complex:
+    """The conjugate of the matrix with its last two dims exchanged."""
+    turned = _linear(args, {}, lambda given, _: matrix_transpose(given[0]))
+    assert isinstance(turned, Complex)
+    return _conjugate(turned)
 
 
 def _two(operand: Any) -> tuple[Any, Any]:
@@ -159,6 +206,23 @@ def _two(operand: Any) -> tuple[Any, Any]:
     if isinstance(operand, Complex | complex):
         return operand.real, operand.imag
     return operand, None
+
+
+def finished(result: Any, fake: Any, of_part: Callable[[Value, Any], Value]) -> Any:
+    """A result as torch has it, complex or not; ``of_part`` checks a part against torch's fake tensor of it.
+
+    What is computed of parts where torch's result is real was given a complex tensor for its shape or dtype alone, or is its real part.
+    """
+    if isinstance(result, list):
+        if not isinstance(fake, list | tuple) or len(fake) < len(result):
+            raise NotLowered("several results where torch has one")
+        return [finished(one, f, of_part) for one, f in zip(result, fake, strict=False)]
+    if not isinstance(fake, torch.Tensor):
+        raise NotLowered("one result where torch has several")
+    if not fake.is_complex():
+        return of_part(result.real if isinstance(result, Complex) else result, fake)
+    z, of_parts = _completed(result, fake.dtype.to_real()), real_fake(fake)
+    return Complex(of_part(z.real, of_parts), of_part(z.imag, of_parts), z.tensor)
 
 
 def _completed(one: Any, dtype: torch.dtype) -> Any:
@@ -180,18 +244,16 @@ def _chosen(args: Any, kwargs: Any, fake: Any, real: Real) -> Any:
     return _linear((args[0], *(_completed(one, fake.dtype.to_real()) for one in args[1:])), kwargs, real)
 
 
-def _filled(args: Any, kwargs: Any, fake: Any, real: Real) -> Complex:
-    """With a real number."""
-    if any(isinstance(one, complex) for one in args):
-        raise NotLowered("a tensor filled with a complex number")
-    filled = real(*pytree.tree_map(lambda one: one.real if isinstance(one, Complex) else one, (args, kwargs)))
-    found = _completed(filled, fake.dtype.to_real())
-    assert isinstance(found, Complex)
-    return found
+def _filled(args: Any, kwargs: Any, fake: Any, real: Real) -> Any:
+    """With a number; a tensor gives the shape alone."""
+    given = [one.real if isinstance(one, Complex) else one for one in args]
+    return _linear(given, kwargs, real)
 
 
 def _sum(args: Any, kwargs: Any, fake: Any, real: Real) -> Complex:
     """``add`` and ``sub``."""
+    if any(isinstance(one, complex) for one in (*args[2:], *kwargs.values())):
+        raise NotLowered("a complex factor alpha")
     (a, b), (c, d) = (_two(_completed(one, fake.dtype.to_real())) for one in args[:2])
     return Complex(real((a, c), kwargs), real((0.0 if b is None else b, 0.0 if d is None else d), kwargs))
 
@@ -204,8 +266,8 @@ def _quotient(args: Any, _: Any, fake: Any, __: Real) -> Complex:
         return Build.arithmetic(function, x, y, result=dtype)
 
     (a, b), (c, d) = _two(_completed(args[0], dtype)), _two(args[1])
-    if d is None:
-        return Complex(of("div", a, c), of("div", b, c))
+    if d is None:  # as with 0 for it, which makes NaN of infinities
+        return Complex(of("div", of("add", a, of("mul", b, 0.0)), c), of("div", of("sub", b, of("mul", a, 0.0)), c))
     if not (isinstance(a, Value) and isinstance(c, Value)):
         raise NotLowered("a division of or by a complex constant")
     larger = Build.comparison("ge", Build.pointwise("abs", c), Build.pointwise("abs", d))
@@ -234,6 +296,21 @@ def _turned(size: Value, angle: Value) -> Complex:
     return Complex(Build.pointwise("mul", size, cos), Build.pointwise("mul", size, sin))
 
 
+def _exponential(z: Complex) -> Complex:
+    """With infinities as C's ``cexp`` has them (C99, annex G.6.3.1): a real number's stays real, and 0 and infinity have no angle."""
+    dtype = z.real.dtype
+    turned = _turned(Build.pointwise("exp", z.real), z.imag)
+
+    def chosen(condition: Value, value: Any, otherwise: Value) -> Value:
+        return Build.pointwise("where", condition, value, otherwise, dtype=dtype)
+
+    no_angle = Build.comparison("ne", Build.pointwise("sub", z.imag, z.imag), 0.0)
+    zero = Build.pointwise("and", no_angle, Build.comparison("eq", z.real, -math.inf), dtype=torch.bool)
+    infinite = Build.pointwise("and", no_angle, Build.comparison("eq", z.real, math.inf), dtype=torch.bool)
+    real = chosen(zero, 0.0, chosen(infinite, math.inf, turned.real))
+    return Complex(real, chosen(zero, 0.0, chosen(Build.comparison("eq", z.imag, 0.0), z.imag, turned.imag)))
+
+
 def _converted(args: Any, _: Any, fake: Any, __: Real) -> Complex | Value:
     """To or from complex numbers, or of another precision; what becomes real loses its imaginary part."""
     if not fake.is_complex():
@@ -247,7 +324,7 @@ def _conjugate(z: Complex) -> Complex:
 
 
 _RULES: dict[str, Callable[[Any, Any, Any, Real], Any]] = {
-    **dict.fromkeys(["aten.add", "aten.sub"], _sum),
+    **dict.fromkeys(["aten.add", "aten.sub", "aten.subtract", "aten.rsub"], _sum),
     **dict.fromkeys(
         [f"aten.{name}" for name in ("cat", "stack", "copy", "slice_scatter", "select_scatter")], _together
     ),
@@ -261,10 +338,13 @@ _RULES: dict[str, Callable[[Any, Any, Any, Real], Any]] = {
         lambda args, *_: _conjugate(args[0]),
     ),
     **dict.fromkeys(["aten.resolve_conj", "aten.resolve_neg"], lambda args, *_: args[0]),
-    "aten.div": _quotient,
+    **dict.fromkeys(["aten.div", "aten.divide", "aten.true_divide"], _quotient),
+    "aten.linear": _linear_layer,
+    "aten.addmm": _addmm,
+    **dict.fromkeys(["aten.mH", "aten.adjoint", "aten.matrix_H"], _adjoint),
     "aten.complex": _complex,
     "aten.polar": lambda args, *_: _turned(*args),
-    "aten.exp": lambda args, *_: _turned(Build.pointwise("exp", args[0].real), args[0].imag),
+    "aten.exp": lambda args, *_: _exponential(args[0]),
     "aten.view_as_complex": lambda args, *_: Complex(*_of_pairs(args[0])),
     "aten.view_as_real": lambda args, *_: _pairs(args[0]),
     "aten.real": lambda args, *_: args[0].real,

@@ -18,10 +18,10 @@ def written(tensor: torch.Tensor) -> Value:
     """A value with the tensor's elements, of its shape and dtype.
 
     Raises:
-        NotLowered: they are too many and no arithmetic progression, none, or complex.
+        NotLowered: they are too many and no arithmetic progression, or none.
     """
     numbers = tensor.flatten().tolist()
-    if not numbers or tensor.is_complex():
+    if not numbers:
         raise NotLowered("a tensor without numbers")
     shape = tuple(map(sympy.Integer, tensor.shape))
     place = Build.iota((sympy.Integer(len(numbers)),), 0, torch.int32, "position")

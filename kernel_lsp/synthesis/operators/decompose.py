@@ -42,6 +42,8 @@ _UNSUITABLE = frozenset(
         "unbind_copy",
         "item",
         "cat",
+        "stft",
+        "istft",
     ]
 )
 #: Interpolation that weights neighbours: torch's kernel skips those of weight 0, which may be infinite.
@@ -61,7 +63,7 @@ def _definition(target: Any) -> Callable[..., Any] | None:
     """A function of simpler operators that computes what ``target`` does."""
     if not isinstance(target, torch._ops.OpOverload) or str(target.overloadpacket) in _UNSUITABLE:
         return None
-    if _WEIGHTED.search(str(target.overloadpacket)):
+    if _WEIGHTED.search(str(target.overloadpacket)) or "aten.fft_" in str(target):
         return None
     if torch.Tag.nondeterministic_seeded in target.tags or target._schema.is_mutable:
         return None
@@ -111,6 +113,7 @@ def _traced(function: Callable[..., Any], arguments: list[Any], mode: FakeTensor
     """
     env = mode.shape_env
     known = _assumed(env)
+    replaced = dict(env.replacements) if env is not None else {}
     try:
         with mode, torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -120,8 +123,18 @@ def _traced(function: Callable[..., Any], arguments: list[Any], mode: FakeTensor
     if _assumed(env) != known:
         if env is not None:
             del env.guards[known[0] :]
+            _put_back(env, replaced)
         raise NotLowered("a definition for some sizes alone")
     return graph
+
+
+def _put_back(env: Any, replaced: dict[Any, Any]) -> None:
+    """Let sizes vary again that a definition was followed for one value of."""
+    env.replacements.clear()
+    env.replacements.update(replaced)
+    env._update_version_counter()
+    if hasattr(env, "_replacements_version_counter"):  # torch 2.13 keeps expressions by it
+        env._replacements_version_counter += 1
 
 
 def _assumed(env: Any) -> tuple[int, int, int]:

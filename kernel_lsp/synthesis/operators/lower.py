@@ -121,14 +121,24 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
                 return known[0]
             return _input(held, "parameter" if held in exported.graph_signature.parameters else "buffer", fake, graph)
         made = spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor")
-        if constant.numel() == 1 and not constant.dtype.is_complex and not (made and constant.dim()):
+        if constant.numel() == 1 and not (made and constant.dim()):
             return constant.item()
         if made:
             try:
+                if constant.is_complex():
+                    return complex_numbers.Complex(
+                        *(constants.written(part) for part in (constant.real, constant.imag))
+                    )
                 return constants.written(constant)
             except NotLowered as error:
                 raise Untraceable("constant tensor", f"{error} that forward makes from Python data") from None
         raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
+    held_tensor = exported.state_dict.get(getattr(spec, "target", None))
+    if held_tensor is not None and (held_tensor.is_conj() or held_tensor.is_neg()):
+        call = "resolve_conj()" if held_tensor.is_conj() else "resolve_neg()"
+        change = "conjugated" if held_tensor.is_conj() else "negated"
+        detail = f"the elements of {attribute(spec.target)} are {change} as they are read, register its {call}"
+        raise Untraceable(kind, detail)
     if kind == "buffer" and any(one.path == spec.target for one in attributes_of(exported)):
         kind = "attribute"
     return _input(node.name if kind in ("constant", "argument") else spec.target, kind, fake, graph)
@@ -203,7 +213,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
         raise Untraceable(name, reason, data_dependence.place(node))
     name_of_lowering = _OF_TWO.get(str(node.target), name)
     if complex_numbers.occur(fake, args, kwargs):
-        return _complex(node, name_of_lowering, args, kwargs, graph, left)
+        return _complex(node, name_of_lowering, env, args, kwargs, graph, left)
     known = registry.OPERATORS.get(name_of_lowering)
     if known is not None and name not in left:
         fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
@@ -219,6 +229,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
         try:
             if (parts := decompose.steps(node)) is not None:
                 results = _by_parts(*parts, env, graph, left)
+                if any(isinstance(one, complex_numbers.Complex) for one in results):
+                    raise NotLowered("complex results of real tensors")
                 return _finished(results[0] if isinstance(fake, torch.Tensor) else results, fake, node, graph)
         except (NotLowered, Untraceable) as error:
             node.meta.setdefault("not_lowered", str(error))
@@ -253,7 +265,9 @@ def _lowered(known: registry.Operator, args: Any, kwargs: Any, fakes: Any, fake:
     return result
 
 
-def _complex(node: Any, name: str, args: Any, kwargs: Any, graph: Graph, left: frozenset[str]) -> Any:
+def _complex(
+    node: Any, name: str, env: dict[Any, Any], args: Any, kwargs: Any, graph: Graph, left: frozenset[str]
+) -> Any:
     """The result of a node with complex tensors, by their parts; or of torch, where there is no rule for it."""
     fake = node.meta.get("val")
     given = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
@@ -263,20 +277,30 @@ def _complex(node: Any, name: str, args: Any, kwargs: Any, graph: Graph, left: f
     def real(args: Any, kwargs: Any) -> Any:
         return _lowered(registry.OPERATORS[name], args, kwargs, fakes, of_parts, node, graph)
 
+    def of_part(part: Value, fake: Any) -> Value:
+        found = _finished(part, fake, node, graph)
+        assert isinstance(found, Value)
+        return found
+
     try:
         if name in left:
             raise NotLowered("left to torch")
-        result = complex_numbers.lower(name, args, kwargs, fake, real)
-        for one in result if isinstance(result, list) else [result]:
-            for part in [one] if isinstance(one, Value) else [one.real, one.imag]:
-                part.node = part.node or node.name
-        return _finished(result, fake, node, graph) if isinstance(result, Value) else result
+        return complex_numbers.finished(complex_numbers.lower(name, args, kwargs, fake, real), fake, of_part)
     except NotLowered as error:
         node.meta["not_lowered"] = str(error)
     except Exception as error:
         if os.environ.get(RAISE_FAULTS):
             raise
         graph.faults.append(Fault(name, *place(error)))
+    if name not in left:
+        try:
+            if (steps := decompose.steps(node)) is not None:
+                results = _by_parts(*steps, env, graph, left)
+                return complex_numbers.finished(
+                    results if isinstance(fake, list | tuple) else results[0], fake, of_part
+                )
+        except (NotLowered, Untraceable) as error:
+            node.meta.setdefault("not_lowered", str(error))
     if "part_of" in node.meta:
         raise NotLowered(f"{name} in its definition")
     whole_args, whole_kwargs = pytree.tree_map(complex_numbers.whole, (args, kwargs))
@@ -301,7 +325,7 @@ def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph,
                 inner[node] = _call(node, inner, graph, left)
             elif node.op == "output":
                 results = [inner[n] for n in node.args[0]]
-                if not results or not all(isinstance(result, Value) for result in results):
+                if not results or not all(isinstance(one, Value | complex_numbers.Complex) for one in results):
                     raise NotLowered("a definition that gives no tensors")
                 return results
             else:

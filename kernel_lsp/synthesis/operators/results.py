@@ -96,4 +96,6 @@ def _outlasting(leaf: Any, changed: set[Value]) -> Any:
     """``leaf``, or a copy of it where it may lie in the memory of a buffer or attribute that forward changes."""
     if not isinstance(leaf, Value) or (lies_in := viewed(leaf)) not in changed:
         return leaf
+    if leaf.dtype.is_complex:
+        return complex_numbers.copied(leaf)
     return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, f"old_{lies_in.name}")

@@ -17,7 +17,7 @@ from ..graph.functions import literal
 from ..graph.lowered import Graph
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same, same_shape
-from ..graph.value import AS_REAL, Contract, Scalar, TorchCall, Value, input_of, numel, operands
+from ..graph.value import AS_REAL, Contract, Input, Scalar, TorchCall, Value, input_of, numel, operands
 from ..kernel.execution_plan import Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,
@@ -329,9 +329,13 @@ class _Printer:
         if operation.is_view:
             (value,) = operation.values
             self.variables[value] = self.names.fresh(variable_name(value))
-            seen = f"{op.target}({self._argument(op.args[0])})"
-            # A complex argument may have gaps.
-            self.host.body.append(f"{self.variables[value]} = {seen}{'.contiguous()' if op.target == AS_REAL else ''}")
+            seen = self._argument(op.args[0])
+            if op.target == AS_REAL:  # what torch gives may be conjugated when it is read, and have gaps
+                given = isinstance(op.args[0].op, Input)
+                seen = f"{op.target}({seen}{'' if given else '.resolve_conj()'}).contiguous()"
+            else:
+                seen = f"{op.target}({seen})"
+            self.host.body.append(f"{self.variables[value]} = {seen}")
             return
         call = op.call or op
         arguments = [self._argument(a) for a in call.args]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from .registry import case, module, r
@@ -81,10 +82,61 @@ def _halves(self: nn.Module, x: torch.Tensor) -> Any:
     return (first + second.roll(1, 0)).transpose(0, 1), torch.complex(x.real, x.imag.abs()) - 1.0
 
 
+def _shapes(self: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """A complex tensor lends its shape, or its dtype, to real ones."""
+    first, second = torch.broadcast_tensors(x[:1], y)
+    return x[:1].expand_as(y) * 2.0, first + 1.0, second + first, x.sum(-1, dtype=torch.cfloat) * 2j, F.normalize(y)
+
+
+def _constants(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x.clone()
+    y[0] = 3j
+    return y * torch.tensor(1 + 2j), 2 - x, torch.true_divide(x, 2), x.square(), x * torch.tensor([1j, 2, 3, 4, 5, 6])
+
+
+def _conjugated(self: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Some operators of torch give tensors that are conjugated when they are read."""
+    return torch.fft.ihfft(x) * 2, y.mH * 2 + 1, F.linear(y, y[:2])
+
+
+class Delay(nn.Module):
+    """Returns what a buffer held before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(4, 6, dtype=torch.cfloat))
+        self.register_buffer("before", torch.zeros(4, 6, dtype=torch.cfloat))
+        self.register_buffer("size", torch.zeros(4, 6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.before.copy_(self.last)
+        self.last.copy_(x * 1j)
+        self.size.copy_(x.abs())
+        return self.before + x
+
+
+class Spectrogram(nn.Module):
+    """The number of windows follows from the length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(16))
+        self.mel = nn.Parameter(torch.rand(5, 9))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.stft(x, 16, 4, window=self.window, return_complex=True)
+        return torch.log(self.mel @ spectrum.abs().pow(2) + 1e-3)
+
+
+module("complex_spectrogram", Spectrogram, (), lambda n: [r(2, 40 + 4 * n)], kept=1)
 module("complex_rope", ComplexRope, (), lambda n: [r(2, 5 + n, 3, 16), r(2, 5 + n, 1, 16)])
 module("complex_polar", PolarRope, (), lambda n: [r(2, 5 + n, 6)])
 module("complex_spectral", SpectralConv, (), lambda n: [r(2, 4, 16 + 2 * n)], kept=2)
 module("complex_linear", ComplexLinear, (), lambda n: [z(3 + n, 6)])
 case("complex_mobius", _mobius, lambda n: [z(5 + n, 7)])
 case("complex_masked", _masked, lambda n: [r(4 + n, 6), z(4 + n, 6)])
+case("complex_shapes", _shapes, lambda n: [r(4 + n, 6), z(4 + n, 6)])
+case("complex_constants", _constants, lambda n: [z(4 + n, 6)])
+case("complex_conjugated", _conjugated, lambda n: [r(4 + n, 6), z(4 + n, 6)], kept=1)
+module("complex_delay", Delay, (), lambda n: [z(4, 6)], steps=(0,))
 case("complex_halves", _halves, lambda n: [z(4 + n, 6)])
