@@ -36,6 +36,8 @@ from kernel_lsp.validation.trees import copied, tensors_of, without_memory
 MOST, MOSTLY = 4, 0.95
 #: seconds after which no further shape is begun, and that have to be left of the candidate's time for the other checks
 SECONDS, RESERVE = 6.0, 10.0
+#: how the reason of a failure at a recorded shape begins
+AT_SHAPE = "at the recorded shape "
 #: how often the inputs of a shape are held at once: here, lent, and as the trial renews them
 _COPIES = 4
 
@@ -151,7 +153,7 @@ def check(referee: Referee, shape: RecordedShape, tree: Any, reference: Referenc
         if wrong:
             raise failures.Failure("wrong", wrong)
     except failures.Failure as failure:
-        reason = f"at the recorded shape {shape.text}: {failure.reason}"
+        reason = f"{AT_SHAPE}{shape.text}: {failure.reason}"
         raise failures.Failure(failure.status, reason, failure.line) from None
     if not launches:
         raise LeftOut("the kernel leaves it to eager")
@@ -176,7 +178,7 @@ def measure(referee: Referee, measurement: schema.Measurement) -> tuple[str, str
                     return status, problem
                 seconds += shape.seconds
     except failures.Failure as failure:
-        if failure.status == "out-of-memory":
+        if failure.status in ("out-of-memory", "timeout"):  # there were RESERVE seconds at the least
             return failure.status, failure.reason
         mix.left_out.append(f"timing failed: {failure.reason}")
     mix.share = min(1.0, seconds / recorded.seconds) if recorded.seconds else None
@@ -209,10 +211,10 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
     del tree, right
     if problem:
         problem = f"while it is timed it computes something else: {problem}"
-        return "cheating", f"at the recorded shape {recorded.text}: {problem}"
+        return "cheating", f"{AT_SHAPE}{recorded.text}: {problem}"
     single = schema.Measurement(device=measurement.device)  # what is withdrawn here says nothing of other shapes
     if problem := measuring.fill(single, shape, found, referee, given):
-        return "cheating", f"at the recorded shape {recorded.text}: {problem}"
+        return "cheating", f"{AT_SHAPE}{recorded.text}: {problem}"
     if shape.kernel is None:
         raise LeftOut(single.missing or "it was not timed")
     measurement.shapes.append(shape)

@@ -277,7 +277,9 @@ def _race_at(
             referee.ask({"do": "choose", "name": name})
             recorded.check(referee, shape, tree, reference)
         except failures.Failure as failure:
-            if failure.status == "timeout" or (_gone(failure) and name != names[0]):
+            if (failure.status == "timeout" or _gone(failure)) and name != names[0]:
+                raise failures.Failure(failure.status, f"another schedule, {failure.reason}") from None
+            if failure.status == "timeout":
                 raise
             tried[int(name)].reason = failure.reason
             if _gone(failure):  # the one that was validated, and with it the trial that holds the others

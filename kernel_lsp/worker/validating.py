@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import class_schema, errors, figures, loading, naming, schema, why_eager
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import modules, specs
-from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
+from kernel_lsp.validation import channel, failures, measuring, memory, recorded, screening, sizes
 from kernel_lsp.validation.calls_outside import UnmarkedProcess
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.reach import Reach
@@ -122,6 +122,10 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 error.reason if isinstance(error, failures.Failure) else f"out of memory: {str(error).splitlines()[0]}"
             )
             measurement = schema.Measurement(missing=said)
+            if isinstance(error, failures.Failure) and error.status == "timeout" and said.startswith(recorded.AT_SHAPE):
+                verdict.status, verdict.reason = "timeout", said
+                answer["verdicts"][0] = schema.to_json(verdict)
+                return answer | {"measurement": schema.to_json(measurement), "spent": referee.spent}
         finally:
             all_at_once.kill()
         measurement.beside = referee.beside

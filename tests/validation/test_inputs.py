@@ -13,7 +13,7 @@ from kernel_lsp.validation.inputs import Inputs, Leaf
 def made(tensors: list[torch.Tensor], symbols: list[list[str | None]], **more: object) -> Inputs:
     leaves = [Leaf(f"x{i}", t, list(s)) for i, (t, s) in enumerate(zip(tensors, symbols, strict=True))]
     for leaf in leaves:
-        if not leaf.example.dtype.is_floating_point:
+        if not leaf.example.dtype.is_floating_point and not leaf.example.dtype.is_complex:
             leaf.low, leaf.high = int(leaf.example.min()), int(leaf.example.max())
     found = Inputs(tuple(tensors), {}, leaves, {}, {}, torch.device("cpu"), **more)  # type: ignore[arg-type]
     for leaf in leaves:

@@ -223,6 +223,14 @@ def test_one_that_hangs_at_a_recorded_shape_until_the_time_is_over_is_not_correc
     hangs = "    if x.shape[0] == 9:\n        import time\n\n        time.sleep(99)\n"
     every = tuple((index, RETURN, hangs + RETURN) for index in range(3 if task == "tune" else 1))
     found = timed_on_the_host(task, MIX, every, seconds=25)["result"]
-    verdict = found["verdict"] if task == "validate" else found["verdicts"]["0"]
+    verdict = verdict_of(found)
+    if task == "tune" and verdict["status"] == "ok":
+        # Schedules are compiled together, and which of them hung is not known: none has times. Where checks were left, the time is over.
+        assert not found["measurement"]["shapes"] and "in the time allowed" in found["measurement"]["missing"]
+        return
     assert verdict["status"] == "timeout", verdict
-    assert verdict["reason"].startswith("the time was over before all was checked that has to be: ")
+    at_shape, over = (
+        "at the recorded shape float32[9, 40]: it gave no answer in the time allowed",
+        "the time was over before",
+    )
+    assert verdict["reason"].startswith(at_shape if task == "validate" else over)

@@ -36,6 +36,6 @@ def test_a_convolution_has_no_such_places() -> None:
 def test_where_a_phase_begins_has_a_name() -> None:
     text = written(nn.ConvTranspose2d(6, 8, 3, stride=2, padding=1), torch.randn(2, 6, 5, 7))
     for along in ("row", "col"):
-        start = f"(phase_{along} - (phase_{along} + 1) % 2 + 1) // 2"
+        start = f"(phase_{along} - ((phase_{along} + 1) % 2) + 1) // 2"
         assert text.count(start) == 1 and f"    first_{along} = {start}\n" in text
         assert f"input_{along} = pixel_{along} - tap_{along}[:, None] + first_{along}\n" in text
