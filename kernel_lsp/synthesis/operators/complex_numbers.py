@@ -131,7 +131,6 @@ _LINEAR = frozenset(
         "index",
         "gather",
         "embedding",
-        "constant_pad_nd",
     ]
 )
 #: what is linear in each of two operands
@@ -199,6 +198,13 @@ def _adjoint(args: Any, _: Any, __: Any, ___: Real) -> Complex:
     turned = _linear(args, {}, lambda given, _: matrix_transpose(given[0]))
     assert isinstance(turned, Complex)
     return _conjugate(turned)
+
+
+def _padded(args: Any, kwargs: Any, _: Any, real: Real) -> Any:
+    """With zeros: another number would be put into both parts."""
+    if any(isinstance(one, bool | int | float | complex) and one != 0 for one in (*args[2:], *kwargs.values())):
+        raise NotLowered("complex numbers around which others are put")
+    return _linear(args, kwargs, real)
 
 
 def _two(operand: Any) -> tuple[Any, Any]:
@@ -331,6 +337,7 @@ _RULES: dict[str, Callable[[Any, Any, Any, Real], Any]] = {
     **dict.fromkeys([f"aten.{name}" for name in ("zeros", "ones", "full")], _filled),
     **dict.fromkeys([f"aten.{name}_like" for name in ("zeros", "ones", "full")], _filled),
     **dict.fromkeys([f"aten.new_{name}" for name in ("zeros", "ones", "full")], _filled),
+    **dict.fromkeys(["aten.constant_pad_nd", "aten.pad"], _padded),
     "aten.where": _chosen,
     **dict.fromkeys(["aten.to", "aten._to_copy"], _converted),
     **dict.fromkeys(

@@ -79,7 +79,8 @@ def _masked(self: nn.Module, mask: torch.Tensor, x: torch.Tensor) -> tuple[torch
 
 def _halves(self: nn.Module, x: torch.Tensor) -> Any:
     first, second = torch.cat([x, x.real], 0).chunk(2)
-    return (first + second.roll(1, 0)).transpose(0, 1), torch.complex(x.real, x.imag.abs()) - 1.0
+    padded = F.pad(x, (1, 2)) + 1.0, F.pad(x, (1, 1), value=2.0)  # the second by torch
+    return (first + second.roll(1, 0)).transpose(0, 1), torch.complex(x.real, x.imag.abs()) - 1.0, *padded
 
 
 def _shapes(self: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -139,4 +140,4 @@ case("complex_shapes", _shapes, lambda n: [r(4 + n, 6), z(4 + n, 6)])
 case("complex_constants", _constants, lambda n: [z(4 + n, 6)])
 case("complex_conjugated", _conjugated, lambda n: [r(4 + n, 6), z(4 + n, 6)], kept=1)
 module("complex_delay", Delay, (), lambda n: [z(4, 6)], steps=(0,))
-case("complex_halves", _halves, lambda n: [z(4 + n, 6)])
+case("complex_halves", _halves, lambda n: [z(4 + n, 6)], kept=1)
