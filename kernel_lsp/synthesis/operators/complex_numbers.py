@@ -19,7 +19,6 @@ from ..graph.build import Build, NotLowered, broadcast_shapes
 from ..graph.value import AS_COMPLEX, AS_REAL, Pointwise, TorchCall, Value
 from . import registry
 from .elementwise import cast
-from .products import matmul
 from .views import expand, matrix_transpose
 
 #: the lowering of the node's operator for tensors that are not complex: (arguments, keywords) → value, or a list of values
@@ -172,6 +171,8 @@ def _product(args: Any, kwargs: Any, real: Real) -> Complex:
 
 def _with_bias(x: Any, weight: Any, bias: Any, dtype: torch.dtype) -> Complex:
     """``x @ weight + bias``, ``bias`` being None where there is none; ``dtype``: of the parts."""
+    # Not imported: the order in which families are imported is that of the definitions in a docstring.
+    matmul = registry.OPERATORS["aten.mm"].lower
     z = _product((x, weight), {}, lambda operands, _: matmul(*operands, out=dtype))
     if bias is None:
         return z
