@@ -45,7 +45,7 @@ async def generate(run: Run) -> None:
         advice = " Raise kernelLsp.seconds." if any(TIME_OVER in one for one in told) else ""
         raise errors.NoCandidates(class_name=job.target.class_name, detail=f"{'; '.join(told)}.{advice}")
     if report.chosen is None and (nothing := _nothing_saved(report)) is not None:
-        report.candidates.clear()  # their verdicts are about a candidate's honesty, and nobody meant to deceive
+        report.candidates.clear()  # their verdict is "cheating", which tells the user nothing about the module
         raise nothing
     await several.add(run, lambda other: _ask_generators(other, names))
     if run.on_gpu:

@@ -322,7 +322,8 @@ def _converted(args: Any, _: Any, fake: Any, __: Real) -> Complex | Value:
     """To or from complex numbers, or of another precision; what becomes real loses its imaginary part."""
     if not fake.is_complex():
         return cast(args[0].real, out=fake.dtype)
-    z, dtype = _completed(args[0], fake.dtype.to_real()), fake.dtype.to_real()
+    dtype = fake.dtype.to_real()
+    z = _completed(args[0], dtype)
     return Complex(cast(z.real, out=dtype), cast(z.imag, out=dtype))
 
 
