@@ -201,16 +201,9 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
         return failure.status, failure.reason
     shape = _begun(referee, measurement, recorded, tree, reference)
     given = measuring.Given(recorded.make, without_memory(reference.eager))
-    del tree, reference
-    tree = measuring.fresh(referee, given=given)
-    right = measuring.right_answer(referee, tree)
-    candidate_state.rewind(referee)
-    with referee.asking({"do": "time", "beyond": referee.beyond}, (*tree, None), given.outputs) as answer:
-        found = answer.message
-        problem = measuring.difference(referee, tree, right, answer.tree)
-    del tree, right
+    del tree, reference  # what comes next makes its own
+    found, problem = measuring.times(referee, given)
     if problem:
-        problem = f"while it is timed it computes something else: {problem}"
         return "cheating", f"{AT_SHAPE}{recorded.text}: {problem}"
     single = schema.Measurement(device=measurement.device)  # what is withdrawn here says nothing of other shapes
     if problem := measuring.fill(single, shape, found, referee, given):

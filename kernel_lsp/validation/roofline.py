@@ -9,6 +9,9 @@ from kernel_lsp.validation import timing
 #: a kernel that takes less than this share of the time for its bytes did not do the work, or was not timed
 FLOOR = 0.8
 
+#: fewest bytes of a copy that tell the bandwidth: more than the L2 cache of any GPU holds twice
+_LEAST_COPY = 128 << 20
+
 #: operators that may read only a part of their inputs: least traffic is not known from the shapes
 PARTIAL_READS = (
     "aten.embedding",
@@ -27,7 +30,8 @@ def rates() -> dict[str, float]:
     """What the current CUDA device reaches: bytes/s, FLOP/s and microseconds.
 
     ``copy_bandwidth`` (bytes/s, read and written) and the rates of products (FLOP/s) in ``float32``, ``tf32`` and ``float16``;
-    ``beyond``, the microseconds that two events there show beyond the kernels between them, where that is known.
+    ``beyond``, the microseconds that two events there show beyond the kernels between them, where that is known. A rate is 0.0
+    where other programs leave too little memory to tell it.
     """
     free, _ = torch.cuda.mem_get_info()
     count = min(256 << 20, int(free // 8))
@@ -40,9 +44,10 @@ def rates() -> dict[str, float]:
     def rate(kind: torch.dtype) -> float:
         left, right = a.to(kind), b.to(kind)
         product = timing.interleaved({"mm": lambda *_: left @ right}, [((), {})], seconds=0.2)["mm"].median
-        return 2 * n**3 / product * 1e6
+        return 2 * n**3 / product * 1e6 if product else 0.0
 
-    found = {"copy_bandwidth": 2 * count / copied * 1e6, "float16": rate(torch.float16)}
+    bandwidth = 2 * count / copied * 1e6 if count >= _LEAST_COPY and copied else 0.0
+    found = {"copy_bandwidth": bandwidth, "float16": rate(torch.float16)}
     matmul = torch.backends.cuda.matmul
     before = matmul.allow_tf32
     try:

@@ -224,7 +224,7 @@ def _time(
         fastest.reason = f"while it is timed it computes something else: {problem}"
         if found["fastest"] != "0":  # not the validated one: another schedule may be right and fast
             return _time(referee, tried, [name for name in names if name != found["fastest"]], specimen, rates)
-        measurement.missing = "what was timed computes something else"
+        measurement.missing = measuring.OTHERWISE
         return measurement, rates
     fastest.fastest = True
     times = {"eager": found["timings"]["eager"], "kernel": found["timings"][found["fastest"]]}

@@ -36,7 +36,7 @@ async def test_a_slow_down_of_8_percent_is_found_and_an_equal_kernel_is_not(make
 
     for number in range(5):
         report, comparison = await validated(before + f"# {number}\n")
-        assert comparison is not None and not comparison.missing, comparison
+        assert comparison is not None and not comparison.missing, (comparison, report.candidates[0].measurement)
         assert report.regression == "", report.regression
 
     report, comparison = await validated(KERNEL.replace("{share}", "1.08"))

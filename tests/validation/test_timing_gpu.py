@@ -151,3 +151,15 @@ def test_beside_programs_that_keep_the_gpu_busy_an_honest_kernel_does_not_cheat(
         for one in busy:
             one.kill()
             one.wait()
+
+
+def test_the_bandwidth_is_not_told_from_a_copy_that_the_cache_holds(monkeypatch):
+    import torch
+
+    from kernel_lsp.validation import roofline
+
+    total = torch.cuda.mem_get_info()[1]
+    assert roofline.rates()["copy_bandwidth"] > 1e11
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (1 << 20, total))  # other programs hold the rest
+    found = roofline.rates()
+    assert found["copy_bandwidth"] == 0.0 and found["float16"] > found["float32"] > 0

@@ -36,7 +36,7 @@ class PolarRope(nn.Module):
 
     def forward(self, q: torch.Tensor) -> torch.Tensor:
         angles = torch.arange(q.shape[1], device=q.device, dtype=torch.float32)[:, None] * torch.tensor(
-            [1.0, 0.1, 0.01]
+            [1.0, 0.1, 0.01], device=q.device
         )
         cis = torch.polar(torch.ones_like(angles), angles)
         return torch.view_as_real(torch.view_as_complex(q.unflatten(-1, (3, 2))) * cis).flatten(-2)
@@ -92,7 +92,8 @@ def _shapes(self: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Te
 def _constants(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     y = x.clone()
     y[0] = 3j
-    return y * torch.tensor(1 + 2j), 2 - x, torch.true_divide(x, 2), x.square(), x * torch.tensor([1j, 2, 3, 4, 5, 6])
+    weights = torch.tensor([1j, 2, 3, 4, 5, 6], device=x.device)
+    return y * torch.tensor(1 + 2j), 2 - x, torch.true_divide(x, 2), x.square(), x * weights
 
 
 def _conjugated(self: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
