@@ -69,7 +69,7 @@ def setting(source: str, value: Any) -> str | None:
 
 def read(owner: type, name: str) -> bool:
     """Whether a method of ``owner`` mentions an attribute ``name``."""
-    return any(_words(method.__code__, name) for method in _methods(owner))
+    return any(_words(method.__code__, name) for method in methods(owner))
 
 
 def absent(source: str, module: torch.nn.Module, carried: frozenset[str] = frozenset()) -> list[str]:
@@ -77,7 +77,7 @@ def absent(source: str, module: torch.nn.Module, carried: frozenset[str] = froze
 
     ``carried``: the Python of attributes that it may have got since.
     """
-    asked = {word for method in _methods(type(module)) for word in _asked(method.__code__)}
+    asked = {word for method in methods(type(module)) for word in _asked(method.__code__)}
     return [
         f'not hasattr({source}, "{word}")'
         for word in sorted(asked)
@@ -107,7 +107,7 @@ def settings_in(owner: type, source: str, name: str, held: Any) -> list[str]:
     """
     if not hasattr(held, "__dict__") or isinstance(held, type) or callable(held):
         return []
-    words = {word for method in _methods(owner) for word in _words(method.__code__, name)}
+    words = {word for method in methods(owner) for word in _words(method.__code__, name)}
     found = []
     for word in sorted(words):
         with contextlib.suppress(Exception):  # a property may raise anything; then forward did not read it
@@ -120,7 +120,7 @@ def of_every_module(name: str) -> bool:
     return name in _OF_EVERY_MODULE
 
 
-def _methods(owner: type) -> list[Any]:
+def methods(owner: type) -> list[Any]:
     """The functions that a class and its bases up to torch's define, without decorators and the constructor."""
     methods = []
     for base in owner.__mro__:

@@ -6,6 +6,7 @@ import inspect
 
 import torch
 
+from .counters import only_changed
 from .errors import Unwritable
 from .modes import mode_dependent
 from .module_settings import absent, literal, of_every_module, read, setting, settings_in
@@ -66,12 +67,14 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
     """
     result: list[str] = []
     mode = mode_dependent(module)
+    counters = only_changed(type(child) for _, child in submodules(module) if not is_of_torch(child))
     for source, child in submodules(module):
         own, kind = is_of_torch(child), type(child)
         for name, value in vars(child).items():
             if (
                 f"{source}.{name}" in carried
                 or of_every_module(name)
+                or (not own and name in counters and not isinstance(value, torch.Tensor))
                 or (own and (name.startswith("_") or name in _TORCH_DERIVED or _of_weight(child, name)))
             ):
                 continue

@@ -45,17 +45,19 @@ _EAGER_SECONDS = 0.2
 class Given:
     """The inputs of one set of shapes, and what the module answers there.
 
-    ``make()``: (args, kwargs) on the device; ``outputs``: the module's answer, without memory.
+    ``make()``: (args, kwargs) on the device; ``outputs``: the module's answer, without memory; ``calls``: launches and torch
+    calls of the candidate there, each of which takes time on the host.
     """
 
     make: Callable[[], Any]
     outputs: Any
+    calls: int
 
 
 def of_the_example(referee: Referee) -> Given:
     """The example's shapes; each call of ``make`` makes new values."""
     inputs = referee.inputs
-    return Given(lambda: inputs.example(dict(inputs.example_sizes)), referee.outputs)
+    return Given(lambda: inputs.example(dict(inputs.example_sizes)), referee.outputs, referee.progress.calls)
 
 
 def measure(
@@ -176,7 +178,7 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         if not problem and (strange := spans.look(referee, tree, shape)):
             _withdraw(measurement, shape, "what was timed is not all that it does")
             return strange
-        most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
+        most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * given.calls
         for pause in _CLOCK_PAUSES:
             if took > most and not problem:  # once more, since the machine may have been busy with something else
                 time.sleep(pause)

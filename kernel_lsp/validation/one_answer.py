@@ -80,13 +80,17 @@ def check(
     if message["random"] and not draws:
         raise referee.failed("cheating", step.name, f"{where}: it changes the state of a random generator")
     if step.inside:
-        torchs = sum(count for count, _ in message["operators"].values())
-        referee.progress.calls = max(referee.progress.calls, message["launches"] + torchs)
+        referee.progress.calls = max(referee.progress.calls, calls_in(message))
         referee.progress.launched = (
             message["launches"] if referee.progress.launched is None else referee.progress.launched
         )
         referee.autotuned |= message["autotuned"]
     return found
+
+
+def calls_in(message: dict[str, Any]) -> int:
+    """Launches and torch calls of the call that a trial answers with ``message``."""
+    return message["launches"] + sum(count for count, _ in message["operators"].values())  # type: ignore[no-any-return]
 
 
 def _aliases(

@@ -18,12 +18,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_lsp import class_schema, schema
 from kernel_lsp.validation import (
-    candidate_state,
     channel,
     device_asserts,
     failures,
     measuring,
     memory,
+    one_answer,
     precompiling,
     roofline,
     state,
@@ -138,8 +138,8 @@ def answered(referee: Referee, shape: RecordedShape) -> tuple[Any, Reference]:
         raise LeftOut(f"the module fails there: {failures.sentence(error)}") from None
 
 
-def check(referee: Referee, shape: RecordedShape, tree: Any, reference: Reference) -> None:
-    """Call the candidate at a shape.
+def check(referee: Referee, shape: RecordedShape, tree: Any, reference: Reference) -> int:
+    """Call the candidate at a shape; the launches and torch calls in it.
 
     Raises:
         LeftOut: none of its kernels runs.
@@ -149,7 +149,7 @@ def check(referee: Referee, shape: RecordedShape, tree: Any, reference: Referenc
     try:
         with referee.asking(request, (*tree, None), reference.eager, shape.names) as answer:
             wrong = answer.damaged[0] if answer.damaged else measuring.difference(referee, tree, reference, answer.tree)
-            launches = answer.message["launches"]
+            launches, calls = answer.message["launches"], one_answer.calls_in(answer.message)
         if wrong:
             raise failures.Failure("wrong", wrong)
     except failures.Failure as failure:
@@ -157,6 +157,7 @@ def check(referee: Referee, shape: RecordedShape, tree: Any, reference: Referenc
         raise failures.Failure(failure.status, reason, failure.line) from None
     if not launches:
         raise LeftOut("the kernel leaves it to eager")
+    return calls
 
 
 def measure(referee: Referee, measurement: schema.Measurement) -> tuple[str, str]:
@@ -194,13 +195,13 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
     """
     tree, reference = answered(referee, recorded)
     try:
-        check(referee, recorded, tree, reference)
+        calls = check(referee, recorded, tree, reference)
     except failures.Failure as failure:
         if failure.status == "timeout":
             raise
         return failure.status, failure.reason
     shape = _begun(referee, measurement, recorded, tree, reference)
-    given = measuring.Given(recorded.make, without_memory(reference.eager))
+    given = measuring.Given(recorded.make, without_memory(reference.eager), calls)
     del tree, reference  # what comes next makes its own
     found, problem = measuring.times(referee, given)
     if problem:

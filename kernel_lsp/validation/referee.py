@@ -19,6 +19,7 @@ from kernel_lsp.validation import (
     exchange,
     failures,
     interpreter,
+    launch_sizes,
     memory,
     plan,
     sizes,
@@ -70,6 +71,7 @@ class Referee:
     example_error: float = 0.0  # eager's own at the example's size
     rounds: bool | None = None  # whether torch takes TF32 at the example's size, where that is known
     precision: str = "strict"  # the setting that the candidate was asked for with
+    crashed_in: str = ""  # a check in which this process crashed before, which is left out now
     explained: float = 0.0  # the largest relative error that this precision was seen to explain
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
@@ -136,14 +138,19 @@ class Referee:
             self.progress.limits += plan.INTERPRETER_LIMITS
         if plan.reads_by_index(self.inputs):
             self.progress.limits.append(plan.OUT_OF_RANGE)
-        steps = plan.plan(self.inputs, self.mode, self._small(), self.check_bounds, self.unmarked is not None)
-        if self.unpinned is not None:
-            steps += plan.beside_pinned(self.unpinned)
+        if self.crashed_in:
+            self.progress.limits.append(f"{self.crashed_in} (the process that runs the module crashed there)")
+        steps = self._steps(self._small())
         if at_once:
             seconds = self.soft_seconds + FINISH_SECONDS[self.mode]
             return self._verdict(lambda: candidate_state.load(self, steps), steps, seconds)
         always = [step for step in steps if step.patience == plan.ALWAYS]
         return self._verdict(lambda: candidate_state.load(self, always), steps, self.soft_seconds, first=True)
+
+    def _steps(self, small: dict[str, int]) -> list[plan.Step]:
+        steps = plan.plan(self.inputs, self.mode, small, self.check_bounds, self.unmarked is not None)
+        steps += plan.beside_pinned(self.unpinned) if self.unpinned is not None else []
+        return [step for step in steps if step.inside or step.name != self.crashed_in]
 
     def _small(self) -> dict[str, int]:
         """Small sizes that the module takes; what it does not take is no fault of the example."""
@@ -300,6 +307,16 @@ class Referee:
 
     # the checks
 
+    def _launches_elsewhere(self, step: plan.Step) -> bool:
+        """Whether the candidate launched nothing at sizes that were cut down, and does at others, which are noted."""
+        if self.mode != "interpreter" or self.progress.launched or step.sizes == self.inputs.example_sizes:
+            return False
+        if launch_sizes.find(self) in (None, step.sizes):
+            return False
+        self.progress.launched = None
+        self.progress.checks.clear()
+        return True
+
     def _run(self, steps: list[plan.Step], seconds: float, first: bool) -> None:
         skipped: list[plan.Step] = []
         if not first:
@@ -328,6 +345,8 @@ class Referee:
                     self.oracle.perturb(step.perturb)
                     candidate_state.send_state(self)
                 checks.check(self, step)
+            if step.required and self._launches_elsewhere(step):
+                return self._run(self._steps(sizes.small(self.inputs)), seconds, first)
         for step in apart:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": 1.0})
             self.progress.check = step.name

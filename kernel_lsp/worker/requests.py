@@ -31,6 +31,8 @@ VALIDATE_SECONDS = 60.0
 LENDING_SECONDS = 60.0
 #: what an unmarked process is not told of a request
 _OF_THE_REFEREE = ("source", "sources", "specimen", "recorded")
+#: how a process ends that crashed by itself, and was not killed for its memory or its time
+_CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
 #: seconds for the compile report beside the interpreter
 COMPILE_SECONDS = 60.0
 
@@ -169,6 +171,27 @@ class Desk:
     async def _with_unmarked_process(
         self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float
     ) -> Any:
+        """As ``_validated_once``; where the process crashes in a check, once more without that one.
+
+        Some operators of torch crash for inputs that a check may have, as ``embedding_bag`` does for no bags. No candidate runs in
+        that process.
+        """
+        check = ""
+
+        def hear(name: str, data: Any) -> None:
+            nonlocal check
+            if name == "progress" and data["stage"] == "check":
+                check = data["message"]
+            emit(name, data)
+
+        try:
+            return await self._validated_once(role, method, given, hear, seconds)
+        except errors.WorkerDied as error:
+            if not check or not any(signal in str(error) for signal in _CRASHES):
+                raise
+            return await self._validated_once(role, method, given | {"crashed_in": check}, emit, seconds)
+
+    async def _validated_once(self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float) -> Any:
         """The result of a task that validates, beside one that runs its candidate in unmarked processes when it is asked to."""
         ours, theirs = socket.socketpair()
         folder = tempfile.mkdtemp(dir=self.unmarked)

@@ -30,7 +30,9 @@ async def test_samples_are_validated_while_the_model_generates_and_timed_when_it
     assert model.device.startswith("cuda") and model.samples == 10
     own = [entry for entry in report.candidates if entry.candidate.generator == "kernelllm"]
     verdicts = [(entry.verdict.status, entry.verdict.reason) for entry in own]
-    assert model.correct >= 2 and len(model.equal_to) >= 1, verdicts  # two right answers that differ, and some given twice
+    assert model.correct >= 2 and len(model.equal_to) >= 1, (
+        verdicts
+    )  # two right answers that differ, and some given twice
     assert len(own) + len(model.equal_to) == 10 and model.unjudged == 0
     assert model.best is not None and rules.best is not None
     for entry in report.candidates:

@@ -45,7 +45,14 @@ def measurement(worker, on_the_host, write, tmp_path):
     def run(slow: int) -> dict:
         asked = {"path": write(MODULE.format(slow=slow)), "class_name": "Doubled", "device": "interpreter"}
         given = asked | {"specimen": worker.call("introspect", **asked), "scratch": str(tmp_path), "seconds": 60}
-        given |= {"source": KERNEL, "threads": 1, "rates": None, "inputs": None, "measure": "eager", "eager_factor": 5.0}
+        given |= {
+            "source": KERNEL,
+            "threads": 1,
+            "rates": None,
+            "inputs": None,
+            "measure": "eager",
+            "eager_factor": 5.0,
+        }
         answer = on_the_host("validate", given, "", tmp_path)["result"]
         assert answer["verdict"]["status"] in ("ok", "slower"), answer["verdict"]
         return answer["measurement"]

@@ -60,7 +60,7 @@ def formula(
     shown = ""
     for levels in itertools.count(2):
         text = _Printer(names, sizes, levels).text(value, top)[0]
-        if len(text) > _LONGEST:
+        if len(text) > _LONGEST or text == shown:  # a long concatenation is never shown whole
             break
         shown = text
     return shown or text

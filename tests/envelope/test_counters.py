@@ -1,0 +1,66 @@
+"""Attributes that methods only change are in no condition; those that anything reads are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from kernel_lsp.envelope.tree import configuration
+
+
+def seen(module: Any) -> int:
+    return int(module.calls)
+
+
+class Counted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.total, self.shapes, self.scale = 0, 0, [], 2.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.total = self.total + x.shape[0]
+        self.shapes.append(tuple(x.shape))
+        return x * self.scale
+
+
+class Warming(Counted):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * min(self.calls, 10)
+
+
+class ReadByName(Counted):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * getattr(self, "calls")  # noqa: B009
+
+
+class HandedOn(Counted):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * seen(self)
+
+
+class Holds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Counted()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * seen(self.inner)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (Counted, ["scale"]),
+        (Warming, ["calls", "scale"]),
+        (ReadByName, ["calls", "scale", "shapes", "total"]),
+        (HandedOn, ["calls", "scale", "shapes", "total"]),
+        (Holds, ["inner.calls", "inner.scale"]),
+    ],
+)
+def test_conditions_are_about_what_is_read(kind, expected):
+    asked = {text.split(" ")[0].removeprefix("self.") for text in configuration(kind(), exact=False)}
+    assert sorted(asked) == expected

@@ -1,0 +1,53 @@
+"""Sizes of dynamic dimensions: what is done where a kernel, or the module itself, does not bear those of a check."""
+
+from __future__ import annotations
+
+import pytest
+
+KERNEL = """
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+class DoubledTriton(Doubled):
+    def forward(self, x):
+        if {elsewhere} or x.numel() == 0 or x.dtype != torch.float32 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        double_kernel[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
+        return y
+"""
+MODULE = """
+import os, signal
+class Doubled(nn.Module):
+    def forward(self, x):
+        {before}
+        return x * 2
+def get_inputs():
+    return [torch.randn(3, 64, 20)]
+"""
+CRASHES = "if x.numel() == 0: os.kill(os.getpid(), signal.SIGSEGV)"
+
+
+@pytest.mark.parametrize("elsewhere", ["x.shape[1] // 2 != 32", "x.shape[1:] != (64, 20)", "x.shape != (3, 64, 20)"])
+def test_a_kernel_for_the_sizes_of_the_example_is_tested_at_these(validate, elsewhere):
+    result = validate(MODULE.format(before="pass"), "Doubled", KERNEL.format(elsewhere=elsewhere))
+    verdict = result["verdict"]
+    assert verdict["status"] == "ok", verdict["reason"]
+    (example,) = [check for check in verdict["checks"] if check["name"] == "example inputs"]
+    assert "64" in example["detail"] and verdict["launches"] == 1
+
+
+def test_a_kernel_that_is_never_launched_cheats(validate):
+    verdict = validate(MODULE.format(before="pass"), "Doubled", KERNEL.format(elsewhere="True"))["verdict"]
+    assert verdict["status"] == "cheating" and "no Triton kernel" in verdict["reason"]
+
+
+def test_a_check_in_which_the_module_crashes_is_left_out_and_said(validate):
+    result = validate(MODULE.format(before=CRASHES), "Doubled", KERNEL.format(elsewhere="False"))
+    verdict = result["verdict"]
+    assert verdict["status"] == "ok", verdict["reason"]
+    assert "no elements (the process that runs the module crashed there)" in verdict["limits"]
+    assert "no elements" not in [check["name"] for check in verdict["checks"]]
