@@ -35,7 +35,8 @@ def load(
         editor: the editor's ``kernelLsp`` section, camelCase. Its ``selectedInterpreter``, which is no setting, is what
             the user has chosen in the editor for Python in general: it stands in where nothing names an interpreter.
         cli: command line options, snake_case; None stands for "not given".
-        trusted: False ignores settings that name programs (from pyproject.toml and the editor alike).
+        trusted: False ignores settings that name programs or the store, or where code and keys are sent (from pyproject.toml
+            and the editor alike).
     """
     project, table, problems = read_project(path)
     given: Given = {}

@@ -22,16 +22,17 @@ _A_SIZE = "a size depends on values in the tensors"
 _IN_NUMPY = "it leaves torch for numpy"
 _ONE_MEMORY = "it changes a buffer that lies in the same memory as another buffer or parameter"
 _OWN_GRADIENTS = "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad are"
-#: what torch says → what it means
+_OBJECT = "it returns an object that is no tensor, tuple, named tuple, list or dict"
+#: what torch says → what it means, with what a group of the pattern found
 _WORDS = (
     (
         r"GuardOnDataDependentSymNode|DataDependentOutputException|data-dependent",
         _ON_VALUES,
     ),
-    (r"unbacked symint", _A_SIZE),
+    (r"unbacked symint|size.* must be tuple of ints, ?but got FakeTensor", _A_SIZE),
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
-    (r"in output, which is not a known type", "it returns an object of a type that torch.export does not know"),
+    (r"(?:[\w<>]+\.)*(\w+)'?>? in output, which is not a known type", _OBJECT + " ({})"),
     (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
     (r"expected compiled_fn to be GraphModule", _ONE_MEMORY),
     (r"fake tensor in the exported program constant's list", _OWN_GRADIENTS),
@@ -81,6 +82,7 @@ _ADVICE = {
     _ON_VALUES: "Data-dependent control flow must become torch.where, or stay outside the module.",
     _A_SIZE: "Data-dependent control flow must become torch.where, or stay outside the module.",
     _IN_NUMPY: "Use torch's own functions there.",
+    _OBJECT: "Return one of these from a module of its own, and make the object outside it; or leave it to torch.",
     _ONE_MEMORY: "Register it under one name, or give each name a copy (clone).",
 }
 
@@ -102,10 +104,10 @@ def _plainly(error: Exception, file: str, line: int) -> str:
     """One sentence without the words of torch.export where these are known, with the line it is about; else torch's own."""
     whole = f"{type(error).__name__}: {error}"
     for pattern, words in _WORDS:
-        if re.search(pattern, whole):
+        if found := re.search(pattern, whole):
             code = linecache.getline(file, line).strip()
             about = "" if not code or code.startswith(("def ", "class ", "@")) else f" (`{code}`)"
-            return f"{words}{about}"
+            return f"{words.format(*found.groups())}{about}"
     # What torch asks of its own users is not for the reader.
     return re.sub(
         r"\s*(Please file an issue|To fix the error|For more information|See https?:).*", "", faults.sentence(error)

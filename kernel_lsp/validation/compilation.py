@@ -56,9 +56,8 @@ def report(
             break
     else:
         if failure is not None:  # the launcher does something that fake tensors cannot: no verdict on the kernel
-            answer["limits"].append(
-                f"not every launch could be compiled for sm_{interpreter.CAPABILITY}: {failure.reason}"
-            )
+            said = f"a call without values fails: {failure.reason.rstrip('.')}"
+            answer["limits"].append(f"not every launch could be compiled for sm_{interpreter.CAPABILITY} ({said})")
     answer["kernels"] = [schema.to_json(_described(name, kernel, folder)) for name, kernel in compiled.items()]
     if interpreter.autotuned:
         names = ", ".join(sorted(interpreter.autotuned))

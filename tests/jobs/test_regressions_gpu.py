@@ -35,7 +35,7 @@ async def test_a_slow_down_of_8_percent_is_found_and_an_equal_kernel_is_not(make
     assert comparison is None and report.regression == ""  # there is none before it
 
     for number in range(5):
-        report, comparison = await validated(before + f"# {number}\n")
+        report, comparison = await validated(before + f"VERSION = {number}\n")
         assert comparison is not None and not comparison.missing, (comparison, report.candidates[0].measurement)
         assert report.regression == "", report.regression
 
