@@ -6,7 +6,8 @@ import time
 
 from kernel_lsp import figures
 from kernel_lsp.commands.wrapping import width_of
-from kernel_lsp.evaluation.records import OK, Problem, Record
+from kernel_lsp.evaluation.records import OK, Record
+from kernel_lsp.suites.problem import Problem
 
 _LONGEST_REASON = 160
 

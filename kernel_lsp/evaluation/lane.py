@@ -16,11 +16,12 @@ from typing import Any
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.evaluation import stand_ins
 from kernel_lsp.evaluation.record_of_job import NOT_OF_THE_PROBLEM, lacked_memory, record_of
-from kernel_lsp.evaluation.records import Problem, Record
+from kernel_lsp.evaluation.records import Record
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.settings import Settings, load
 from kernel_lsp.suites.found import Found
+from kernel_lsp.suites.problem import Problem
 
 #: Every part of a job has its own limit. This one ends a problem whose parts have all failed to.
 OVER_BUDGET, OVER_SECONDS = 1.5, 60.0

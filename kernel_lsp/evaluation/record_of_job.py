@@ -13,8 +13,9 @@ from typing import Any
 
 from kernel_lsp import __version__, errors, figures, schema
 from kernel_lsp.evaluation.outcomes import FURTHEST, shown_index
-from kernel_lsp.evaluation.records import NOT_STRICT, OK, Problem, Record
+from kernel_lsp.evaluation.records import NOT_STRICT, OK, Record
 from kernel_lsp.store.sessions import machine
+from kernel_lsp.suites.problem import Problem
 
 #: Errors that say something of the machine or the settings: the next problem would meet them as well, so they are
 #: the result of none.

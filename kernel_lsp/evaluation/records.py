@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_lsp import schema
+from kernel_lsp.suites.problem import Problem
 
 FORMAT = 1
 
@@ -20,20 +21,6 @@ OK = "ok"
 INTERRUPTED = "interrupted"
 #: A kernel that was asked for at a lower precision and is correct at that alone: it meets no strict standard.
 NOT_STRICT = "not-strict"
-
-
-@dataclass
-class Problem:
-    """One problem of a suite."""
-
-    suite: str  # "kernelbench" | "folder"
-    id: str  # unique in the suite: "level1/19_ReLU", or "norm.py::RMSNorm" (relative path, forward slashes)
-    name: str  # for people: "19_ReLU"
-    path: str  # of the file, relative to the suite's folder, forward slashes
-    class_name: str
-    level: int | None = None
-    number: int | None = None
-    trait: str = ""  # "constant" | "collapses" | "": known of its graph, see suites/kernelbench.py
 
 
 @dataclass

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kernel_lsp import number_text
 from kernel_lsp.class_schema import Specimen, TensorSpec
 from kernel_lsp.kernel_constants import UNBOUNDED, size_range
 from kernel_lsp.schema import Device, Report, Verdict
 
-from . import numbers
 from .bars import Bar, chart
 from .facts import Facts
 from .html import Child, Markup, div, el, section, span, table
@@ -28,7 +28,7 @@ def compiled(verdict: Verdict | None) -> Markup | None:
         return None
 
     def cell(value: int | None) -> Child:
-        return numbers.NOT if value is None else f"{value:,}"
+        return number_text.NOT if value is None else f"{value:,}"
 
     rows = [
         [
@@ -60,7 +60,10 @@ def specimen(report: Report | None) -> Markup | None:
             ("Inputs from", el("code", spec.inputs_from) if spec.inputs_from else "not recorded"),
             ("Constructed with", el("code", spec.init_args) if spec.init_args else "no arguments"),
             ("Sizes that may vary", _dynamic(spec)),
-            ("Bytes to move, at least", f"{spec.bytes:,} ({numbers.size(spec.bytes)})" if spec.bytes else "not known"),
+            (
+                "Bytes to move, at least",
+                f"{spec.bytes:,} ({number_text.size(spec.bytes)})" if spec.bytes else "not known",
+            ),
             ("FLOPs of matrix products", _flops(spec.flops)),
             ("Operators", _ops(spec)),
         ]
@@ -102,14 +105,14 @@ def machine(facts: Facts) -> Markup | None:
     if device is None:
         return None
     at = facts.measurement.measured_at if facts.measurement is not None else ""
-    return section("Device", _list([*_device(device), *([("Measured", numbers.moment(at))] if at else [])]))
+    return section("Device", _list([*_device(device), *([("Measured", number_text.moment(at))] if at else [])]))
 
 
 def _device(device: Device) -> list[tuple[str, Child]]:
-    bandwidth, rate = numbers.known(device.copy_bandwidth), numbers.known(device.matmul_rate)
+    bandwidth, rate = number_text.known(device.copy_bandwidth), number_text.known(device.matmul_rate)
     rows: list[tuple[str, Child]] = [("Name", device.name)]
-    rows += [("Copy bandwidth", numbers.si(bandwidth, "B/s"))] if bandwidth else []
-    rows += [("Matrix products", numbers.si(rate, "FLOP/s"))] if rate else []
+    rows += [("Copy bandwidth", number_text.si(bandwidth, "B/s"))] if bandwidth else []
+    rows += [("Matrix products", number_text.si(rate, "FLOP/s"))] if rate else []
     names = (("Compute capability", "capability"), ("torch", "torch"), ("Triton", "triton"), ("Python", "python"))
     for title, field in (*names, ("Driver", "driver")):
         if getattr(device, field):
@@ -134,5 +137,5 @@ def course(report: Report | None) -> Markup | None:
         says = f"{words} after {figure}"
         bars.append(Bar(words, "plain", at, el("b", figure), start=before, aside=f"+{at - before:.1f} s", says=says))
         before = at
-    ticks = [(at, f"{at:g} s") for at in numbers.ticks(1.02 * last)]
+    ticks = [(at, f"{at:g} s") for at in number_text.ticks(1.02 * last)]
     return section("How long the job took", chart(bars, 1.02 * last, ticks), hint="Seconds since the command.")

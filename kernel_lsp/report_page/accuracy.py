@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from kernel_lsp import number_text
 from kernel_lsp.figures import error_check_words, example_lines
 from kernel_lsp.schema import Check, Verdict
 
-from . import numbers
 from .facts import Facts
 from .html import Markup, details, div, el, percent, section, span
 
@@ -34,7 +34,7 @@ def _chart(verdict: Verdict) -> Markup | None:
     if verdict.precision:
         hint += f" Precision: {verdict.precision}."
     errors = {"kernel": verdict.error, "eager": verdict.eager_error}
-    drawn = [value for error in errors.values() if (value := numbers.known(error)) is not None]
+    drawn = [value for error in errors.values() if (value := number_text.known(error)) is not None]
     rounding = ROUNDING.get(verdict.precision)
     around = [*drawn, *([rounding] if rounding else [])]
     first = math.floor(math.log10(min(around, default=1e-8))) - 1
@@ -56,8 +56,8 @@ def _chart(verdict: Verdict) -> Markup | None:
 
 
 def _row(label: str, error: float, x: Callable[[float], float], marks: list[Markup]) -> Markup:
-    shown, dot = numbers.error(error), []
-    if (value := numbers.known(error)) is not None:
+    shown, dot = number_text.error(error), []
+    if (value := number_text.known(error)) is not None:
         dot = [el("circle", cx=percent(x(value)), cy="14", r="6", class_=f"bar {label}")]
     else:
         shown = "0, exact" if error == 0 else shown

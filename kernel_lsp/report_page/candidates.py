@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kernel_lsp import number_text
 from kernel_lsp.figures import factor, mix_words, speedups
 from kernel_lsp.schema import Candidate, Report, Source, Validated
 
-from . import code, numbers
+from . import code
 from .facts import Facts
 from .headline import mark
 from .html import Child, Markup, details, div, el, filled, section, span, table
@@ -23,7 +24,7 @@ def candidates(facts: Facts) -> Markup | None:
         return None
     times = [time for validated in report.candidates if (time := _time(validated)) is not None]
     columns = COLUMNS if times else COLUMNS[:3]
-    unit = numbers.Microseconds(times)
+    unit = number_text.Microseconds(times)
     bodies = [_entry(i, validated, report, unit, len(columns)) for i, validated in enumerate(report.candidates)]
     head = el("thead", el("tr", [el("th", name, class_="number" if i > 2 else None) for i, name in enumerate(columns)]))
     every = div("wide", el("table", head, bodies, class_="candidates"))
@@ -34,25 +35,25 @@ def candidates(facts: Facts) -> Markup | None:
 
 def _time(validated: Validated) -> float | None:
     shapes = validated.measurement.shapes if validated.measurement is not None else []
-    timing = numbers.timed(shapes[0].kernel) if shapes else None
+    timing = number_text.timed(shapes[0].kernel) if shapes else None
     return timing.median if timing is not None else None
 
 
-def _entry(i: int, validated: Validated, report: Report, unit: numbers.Microseconds, columns: int) -> Markup:
+def _entry(i: int, validated: Validated, report: Report, unit: number_text.Microseconds, columns: int) -> Markup:
     """A body of its own with two rows: the figures, in so many columns, and what there is to open."""
     candidate, verdict = validated.candidate, validated.verdict
-    time, ratio = _time(validated), numbers.known(speedups(validated.measurement)[0])
+    time, ratio = _time(validated), number_text.known(speedups(validated.measurement)[0])
     missing = validated.measurement.missing if validated.measurement is not None else ""
     line = f" (line {verdict.line})" if verdict.line else ""
     row: list[Child] = [
         str(i + 1),
         el("b", candidate.generator),
         [mark(verdict), span("chosen", "chosen") if i == report.chosen else None],
-        unit(time) if time is not None else span("missing", numbers.NOT),
+        unit(time) if time is not None else span("missing", number_text.NOT),
         factor(ratio) if ratio and time is not None else "–",
     ]
     cells = [el("td", cell, class_="number" if c > 2 else None) for c, cell in enumerate(row[:columns])]
-    reason = numbers.stop(f"{verdict.reason}{line}")
+    reason = number_text.stop(f"{verdict.reason}{line}")
     if columns > 3 and time is None and missing and not reason:
         reason = f"Not timed: {missing.rstrip('.')}."
     opened = _opened(validated)
@@ -94,13 +95,15 @@ def schedules(facts: Facts) -> Markup | None:
     tried = facts.report.tried if facts.report is not None else []
     if len(tried) < 2:
         return None
-    unit = numbers.Microseconds([one.timing.median for one in tried if numbers.timed(one.timing) and one.timing])
-    mixed = any(numbers.known(one.mixed) for one in tried)
+    unit = number_text.Microseconds(
+        [one.timing.median for one in tried if number_text.timed(one.timing) and one.timing]
+    )
+    mixed = any(number_text.known(one.mixed) for one in tried)
     rows: list[list[Child]] = [
         [
             one.variant or "as the rules choose it",
-            unit(one.timing.median) if numbers.timed(one.timing) and one.timing else numbers.NOT,
-            *([unit(one.mixed) if one.mixed and numbers.known(one.mixed) else numbers.NOT] if mixed else []),
+            unit(one.timing.median) if number_text.timed(one.timing) and one.timing else number_text.NOT,
+            *([unit(one.mixed) if one.mixed and number_text.known(one.mixed) else number_text.NOT] if mixed else []),
             f"{one.spills} bytes" if one.spills is not None else "–",
             "the fastest by 2 % or more, or the first" if one.fastest else one.reason,
         ]
@@ -119,10 +122,10 @@ def sources(facts: Facts) -> Markup | None:
         return None
     head = ["source", "samples", "correct", "best × eager", "tokens", "tokens/s", "seconds"]
     rows = [_source(source) for source in report.sources]
-    kept = filled(head, rows, numbers.EMPTY)
+    kept = filled(head, rows, number_text.EMPTY)
     shown = table([head[i] for i in kept], [[row[i] for i in kept] for row in rows], range(1, len(kept) - (6 in kept)))
     problems = [
-        el("p", el("b", source.generator), ": ", numbers.stop(source.problem), class_="reason")
+        el("p", el("b", source.generator), ": ", number_text.stop(source.problem), class_="reason")
         for source in report.sources
         if source.problem
     ]
@@ -139,7 +142,7 @@ def _source(source: Source) -> list[Child]:
         [el("b", source.generator), el("p", " · ".join(about), class_="hint") if about else None],
         str(source.samples) + (f" of {source.expected}" if (source.expected or 0) > source.samples else ""),
         str(source.correct),
-        factor(source.best) if source.best else numbers.NOT,
+        factor(source.best) if source.best else number_text.NOT,
         f"{source.tokens:,}" if source.tokens else "–",
         f"{source.tokens_per_second:.0f}" if source.tokens_per_second else "–",
         ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in source.seconds.items()) or "–",

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kernel_lsp import number_text
 from kernel_lsp.figures import factor
 
-from . import numbers
 from .html import Markup, el, percent
 
 HEIGHT = 260  # pixels
@@ -29,7 +29,7 @@ class Point:
 
 def distribution(points: Sequence[Point], what: str) -> Markup:
     """Every point as a bar, the fastest first, each a link to its report. There has to be one that can be drawn."""
-    order = sorted((p for p in points if numbers.known(p.speedup)), key=lambda p: (-p.speedup, p.name))
+    order = sorted((p for p in points if number_text.known(p.speedup)), key=lambda p: (-p.speedup, p.name))
     first = math.log(min(1.0, order[-1].speedup))
     last = math.log(max(1.0, order[0].speedup))
     room = 0.04 * max(last - first, 0.2)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from kernel_lsp import whole_files
+from kernel_lsp import number_text, whole_files
 from kernel_lsp.errors import ReportNotWritten
 from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, report_of
@@ -18,7 +18,6 @@ from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, WITHOUT, Scores, latest
 from kernel_lsp.figures import factor
 
-from . import numbers
 from .distribution import Point, distribution
 from .facts import Facts
 from .html import Child, Markup, details, div, el, section, span, table
@@ -179,7 +178,7 @@ def _distributions(scores: Scores, links: Mapping[tuple[str, str, str], str]) ->
             points = [
                 Point(outcome.id, outcome.speedups[baseline], _link(outcome, links))
                 for outcome in scores.outcomes
-                if outcome.mode == mode and numbers.known(outcome.speedups.get(baseline))
+                if outcome.mode == mode and number_text.known(outcome.speedups.get(baseline))
             ]
             if points:
                 title = f"Speedup over {score_texts.baseline(baseline)}" + (f", {mode} mode" if len(modes) > 1 else "")
@@ -259,7 +258,7 @@ def _problems(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> Mark
                 _named(outcome, links),
                 span(f"verdict {kind}", f"{sign} {score_texts.result(outcome)}"),
                 *(factor(r) if (r := outcome.speedups.get(name)) else "–" for name in timed),
-                numbers.error(outcome.error) if outcome.error is not None else "–",
+                number_text.error(outcome.error) if outcome.error is not None else "–",
                 f"{outcome.seconds:.1f}",
                 "; ".join(remarks),
             ]

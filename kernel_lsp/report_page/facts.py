@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 from kernel_lsp.claims import Claim
 from kernel_lsp.kernel_file import KernelFile
+from kernel_lsp.number_text import stop
 from kernel_lsp.schema import CORRECT, Device, Measurement, Report, Verdict
 from kernel_lsp.store.history import Entry
-
-from .numbers import stop
 
 
 @dataclass

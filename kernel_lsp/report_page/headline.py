@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kernel_lsp import claims
+from kernel_lsp import claims, number_text
 from kernel_lsp.figures import at_precision, factor, mix_share, mix_words, speedups
 from kernel_lsp.schema import CORRECT, Measurement, ShapeMeasurement, Verdict
 
-from . import numbers
 from .facts import Facts
 from .html import Child, Markup, div, el, span
 
@@ -59,9 +58,9 @@ def summary(facts: Facts) -> tuple[str, str, str]:
     if not facts.correct:
         reason = f": {verdict.reason}" if verdict.reason else ""
         line = f" (line {verdict.line})" if verdict.line else ""
-        return kind, sign, _capital(numbers.stop(f"{WORDS.get(verdict.status, verdict.status)}{reason}{line}"))
+        return kind, sign, _capital(number_text.stop(f"{WORDS.get(verdict.status, verdict.status)}{reason}{line}"))
     parts = [_capital(_said(verdict))]
-    eager, compiled = (numbers.known(ratio) for ratio in speedups(facts.measurement))
+    eager, compiled = (number_text.known(ratio) for ratio in speedups(facts.measurement))
     device = facts.measured_on
     mix = mix_words(facts.measurement)
     if eager:
@@ -100,7 +99,7 @@ def _where(facts: Facts) -> str:
         versions = (("torch", device.torch), ("Triton", device.triton), ("Python", device.python))
         parts += [f"{name} {version}" for name, version in versions if version]
     if facts.measurement is not None and facts.measurement.measured_at:
-        parts.append(f"measured {numbers.moment(facts.measurement.measured_at)}")
+        parts.append(f"measured {number_text.moment(facts.measurement.measured_at)}")
     if facts.generator:
         parts.append(f"written by {facts.generator}" + (f", {facts.note}" if facts.note else ""))
     return " · ".join(parts) or "Device and versions are not recorded."
@@ -144,41 +143,41 @@ def tiles(facts: Facts) -> Markup:
     measurement, verdict = facts.measurement, facts.verdict
     missing = measurement.missing if measurement is not None else ""
     compiled_missing = (measurement.compiled_missing if measurement is not None else "") or missing
-    eager, compiled = (numbers.known(ratio) for ratio in speedups(measurement))
+    eager, compiled = (number_text.known(ratio) for ratio in speedups(measurement))
     shapes = measurement.shapes if measurement is not None else []
-    shares = [share for shape in shapes if (share := numbers.known(shape.roofline_share))]
+    shares = [share for shape in shapes if (share := number_text.known(shape.roofline_share))]
     passed = sum(check.passed for check in verdict.checks)
-    beside = "eager’s own " + numbers.error(verdict.eager_error) if verdict.eager_error is not None else ""
+    beside = "eager’s own " + number_text.error(verdict.eager_error) if verdict.eager_error is not None else ""
     speed = [
         _tile("Speed over eager", factor(eager) if eager else None, _over(measurement), missing),
         _tile(
             "Over torch.compile", factor(compiled) if compiled else None, _times(shapes, "compiled"), compiled_missing
         ),
-        _tile("Share of the roofline", numbers.share(min(shares)) if shares else None, _least(shares), missing),
+        _tile("Share of the roofline", number_text.share(min(shares)) if shares else None, _least(shares), missing),
     ]
     return div(
         "tiles",
         speed if facts.timed else _tile("Speed", None, "", facts.not_timed),
-        _tile("Largest error", numbers.error(verdict.error), beside, "") if verdict.error is not None else None,
+        _tile("Largest error", number_text.error(verdict.error), beside, "") if verdict.error is not None else None,
         _tile("Checks passed", _counted(verdict, passed), _limits(facts.limits), "") if verdict.checks else None,
     )
 
 
 def _over(measurement: Measurement | None) -> str:
     """What the speed over eager is about: the recorded shapes, where some were timed."""
-    words, part = mix_words(measurement), numbers.known(mix_share(measurement))
+    words, part = mix_words(measurement), number_text.known(mix_share(measurement))
     if not words:
         return _times(measurement.shapes if measurement is not None else [], "eager")
-    return words + (f" ({numbers.share(part)} of its time there)" if part else "")
+    return words + (f" ({number_text.share(part)} of its time there)" if part else "")
 
 
 def _times(shapes: list[ShapeMeasurement], other: str) -> str:
     """``376.3 µs → 91.6 µs``, where that is one figure."""
-    pairs = [(numbers.timed(getattr(shape, other)), numbers.timed(shape.kernel)) for shape in shapes]
+    pairs = [(number_text.timed(getattr(shape, other)), number_text.timed(shape.kernel)) for shape in shapes]
     both = [(a.median, b.median) for a, b in pairs if a is not None and b is not None]
     if len(both) != 1:
         return f"geometric mean of {len(both)} sets of shapes"
-    unit = numbers.Microseconds(both[0])
+    unit = number_text.Microseconds(both[0])
     return " → ".join(map(unit, both[0]))
 
 
@@ -192,8 +191,8 @@ def _limits(limits: list[str]) -> str:
 
 
 def _tile(title: str, figure: str | None, below: str, missing: str) -> Markup:
-    value: Child = span("figure", figure) if figure else span("figure missing", numbers.NOT)
-    note = below if figure else numbers.stop(missing, "no reason was recorded")
+    value: Child = span("figure", figure) if figure else span("figure missing", number_text.NOT)
+    note = below if figure else number_text.stop(missing, "no reason was recorded")
     return div("tile", span("name", title), value, span("hint", note))
 
 

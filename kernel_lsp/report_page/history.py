@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kernel_lsp import number_text
 from kernel_lsp.figures import factor
 from kernel_lsp.schema import CORRECT
 from kernel_lsp.store.changes import said
 from kernel_lsp.store.history import Entry
 
-from . import numbers
 from .distribution import grid, grid_line
 from .headline import WORDS
 from .html import Child, Markup, div, el, percent, section, span, table
@@ -35,12 +35,12 @@ class Series:
 def history(entries: Sequence[Entry], title: str = "History", earlier: bool = False) -> Markup:
     """The card of one class."""
     speeds = [
-        Series(_SPEEDS[0], "kernel", [numbers.known(e.over_eager) for e in entries], factor),
-        Series(_SPEEDS[1], "compiled", [numbers.known(e.over_compiled) for e in entries], factor),
+        Series(_SPEEDS[0], "kernel", [number_text.known(e.over_eager) for e in entries], factor),
+        Series(_SPEEDS[1], "compiled", [number_text.known(e.over_compiled) for e in entries], factor),
     ]
     errors = [
-        Series(_ERRORS[0], "kernel", [numbers.known(e.error) for e in entries], numbers.error),
-        Series(_ERRORS[1], "eager", [numbers.known(e.eager_error) for e in entries], numbers.error),
+        Series(_ERRORS[0], "kernel", [number_text.known(e.error) for e in entries], number_text.error),
+        Series(_ERRORS[1], "eager", [number_text.known(e.eager_error) for e in entries], number_text.error),
     ]
     count = (
         f"The last {len(entries)} verdicts" if earlier else f"{len(entries)} verdict{'s' if len(entries) != 1 else ''}"
@@ -64,13 +64,13 @@ def _row(entry: Entry, first: bool) -> list[Child]:
     changed = versions if first else said(entry.changed)
     skipped = f", {entry.skipped} skipped" if entry.skipped else ""
     return [
-        numbers.moment(entry.reached_at) + ("" if entry.here else " *"),
+        number_text.moment(entry.reached_at) + ("" if entry.here else " *"),
         span("verdict good" if correct else "verdict bad", WORDS.get(entry.status, entry.status)),
-        factor(entry.over_eager) if numbers.known(entry.over_eager) and entry.over_eager else "–",
-        factor(entry.over_compiled) if numbers.known(entry.over_compiled) and entry.over_compiled else "–",
+        factor(entry.over_eager) if number_text.known(entry.over_eager) and entry.over_eager else "–",
+        factor(entry.over_compiled) if number_text.known(entry.over_compiled) and entry.over_compiled else "–",
         f"{entry.kernel:.1f}" if entry.kernel is not None else "–",
-        numbers.error(entry.error) if entry.error is not None else "–",
-        numbers.error(entry.eager_error) if entry.eager_error is not None else "–",
+        number_text.error(entry.error) if entry.error is not None else "–",
+        number_text.error(entry.eager_error) if entry.eager_error is not None else "–",
         f"{entry.passed} of {entry.passed + entry.failed}{skipped}",
         [changed, el("p", entry.reason, class_="reason") if entry.reason else None],
     ]
@@ -126,7 +126,7 @@ def _line(series: Series, entries: Sequence[Entry], y: Callable[[float], float])
         for (i, a), (j, b) in itertools.pairwise(known)
     ]
     for i, value in known:
-        says = f"{numbers.moment(entries[i].reached_at)}: {series.words(value)} {series.name}"
+        says = f"{number_text.moment(entries[i].reached_at)}: {series.words(value)} {series.name}"
         point = el("circle", cx=_x(i, count), cy=percent(y(value)), r="4", class_=f"bar {series.kind}")
         shapes.append(el("g", el("title", says), point))
     return shapes

@@ -8,9 +8,9 @@ import hashlib
 from collections.abc import Sequence
 from importlib import resources
 
+from kernel_lsp import number_text
 from kernel_lsp.figures import factor, speedups
 
-from . import numbers
 from .about import compiled, course, machine, specimen
 from .accuracy import accuracy
 from .bars import Bar, chart
@@ -68,7 +68,7 @@ def _index(reports: Sequence[Facts]) -> Child:
     correct = sum(facts.correct for facts in reports)
     rows: list[list[Child]] = []
     for i, facts in enumerate(reports):
-        eager, compiler = (numbers.known(ratio) for ratio in speedups(facts.measurement))
+        eager, compiler = (number_text.known(ratio) for ratio in speedups(facts.measurement))
         error = facts.verdict.error if facts.verdict is not None else None
         kind, sign, text = summary(facts)
         rows.append(
@@ -77,9 +77,9 @@ def _index(reports: Sequence[Facts]) -> Child:
                 mark(facts.verdict)
                 if facts.verdict is not None
                 else span(f"verdict {kind}", f"{sign} {text.rstrip('.').lower()}"),
-                factor(eager) if eager else numbers.NOT,
-                factor(compiler) if compiler else numbers.NOT,
-                numbers.error(error),
+                factor(eager) if eager else number_text.NOT,
+                factor(compiler) if compiler else number_text.NOT,
+                number_text.error(error),
             ]
         )
     head = ["module", "result", "× eager", "× torch.compile", "largest error"]
@@ -95,7 +95,7 @@ def _index(reports: Sequence[Facts]) -> Child:
 
 def _table(head: list[str], rows: list[list[Child]]) -> Markup:
     """Without the columns that have no figure at all."""
-    kept = filled(head, rows, numbers.EMPTY)
+    kept = filled(head, rows, number_text.EMPTY)
     return table([head[i] for i in kept], [[row[i] for i in kept] for row in rows], range(2, len(kept)))
 
 
@@ -107,7 +107,7 @@ def _why(reports: Sequence[Facts]) -> Markup | None:
 
 def _speeds(reports: Sequence[Facts]) -> Markup | None:
     """One bar a module: how many times as fast as eager."""
-    ratios = [(facts, ratio) for facts in reports if (ratio := numbers.known(speedups(facts.measurement)[0]))]
+    ratios = [(facts, ratio) for facts in reports if (ratio := number_text.known(speedups(facts.measurement)[0]))]
     if len(ratios) < 2:
         return None
     reach = 1.02 * max(1.0, *(ratio for _, ratio in ratios))
@@ -115,7 +115,7 @@ def _speeds(reports: Sequence[Facts]) -> Markup | None:
         Bar(f.class_name, "kernel", ratio, el("b", factor(ratio)), says=f"{f.class_name}: {factor(ratio)} eager")
         for f, ratio in ratios
     ]
-    ticks = [(at, f"{at:g}×") for at in numbers.ticks(reach)]
+    ticks = [(at, f"{at:g}×") for at in number_text.ticks(reach)]
     return Markup(
         chart(bars, reach, ticks, roof=1.0) + el("p", "Speed over eager; the line is eager’s own.", class_="hint")
     )

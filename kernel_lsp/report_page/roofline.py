@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from kernel_lsp import number_text
 from kernel_lsp.schema import Device, ShapeMeasurement, Timing
 
-from . import numbers
 from .bars import Bar, chart
 from .facts import Facts
 from .html import Markup, details, div, el, percent, section, span, table
@@ -31,14 +31,14 @@ def roofline(facts: Facts) -> Markup:
 
 
 def _shape(shape: ShapeMeasurement, device: Device | None, named: bool, missing: str) -> Markup:
-    head = el("h3", ", ".join(map(numbers.tensor, shape.inputs))) if named else None
-    bandwidth = numbers.known(device.copy_bandwidth) if device is not None else None
-    rate = numbers.known(device.matmul_rate) if device is not None else None
+    head = el("h3", ", ".join(map(number_text.tensor, shape.inputs))) if named else None
+    bandwidth = number_text.known(device.copy_bandwidth) if device is not None else None
+    rate = number_text.known(device.matmul_rate) if device is not None else None
     times = _times(shape)
-    if not times or not numbers.known(shape.bytes) or bandwidth is None:
+    if not times or not number_text.known(shape.bytes) or bandwidth is None:
         return div("shape", head, el("p", _why_not(shape, bandwidth, bool(times), missing), class_="nothing"))
     assert shape.bytes is not None
-    if not numbers.known(shape.flops) or rate is None:
+    if not number_text.known(shape.flops) or rate is None:
         return div("shape", head, _bandwidth(shape, shape.bytes, times, bandwidth, rate))
     assert shape.flops is not None
     return div("shape", head, _chart(shape, Roof(bandwidth, rate, shape.flops / shape.bytes), shape.flops, times))
@@ -48,7 +48,7 @@ def _times(shape: ShapeMeasurement) -> dict[str, Timing]:
     """The faster of called and replayed, as the shares of the roofline are reckoned."""
     found = {}
     for label, _, fields in ROWS:
-        there = [timing for name in fields if (timing := numbers.timed(getattr(shape, name))) is not None]
+        there = [timing for name in fields if (timing := number_text.timed(getattr(shape, name))) is not None]
         if there:
             found[label] = min(there, key=lambda timing: timing.median)
     return found
@@ -56,7 +56,7 @@ def _times(shape: ShapeMeasurement) -> dict[str, Timing]:
 
 def _why_not(shape: ShapeMeasurement, bandwidth: float | None, timed: bool, missing: str) -> str:
     if not timed:
-        return "Not measured: " + numbers.stop(missing, "no time was taken")
+        return "Not measured: " + number_text.stop(missing, "no time was taken")
     if bandwidth is None:
         return "Not measured: the device’s own rates were not recorded."
     return (
@@ -74,13 +74,13 @@ def _bandwidth(
     bars = []
     for label, kind, _ in ROWS:
         if label not in times:
-            bars.append(Bar(label, kind, None, span("missing", numbers.NOT), says=f"{label}: {numbers.NOT}"))
+            bars.append(Bar(label, kind, None, span("missing", number_text.NOT), says=f"{label}: {number_text.NOT}"))
             continue
         reached = count / (times[label].median * 1e-6)
         share = reached / bandwidth
-        figure = numbers.share(share)
-        says = f"{label}: {figure} of the copy bandwidth, {numbers.si(reached, 'B/s')}"
-        bars.append(Bar(label, kind, share, el("b", figure), aside=numbers.si(reached, "B/s"), says=says))
+        figure = number_text.share(share)
+        says = f"{label}: {figure} of the copy bandwidth, {number_text.si(reached, 'B/s')}"
+        bars.append(Bar(label, kind, share, el("b", figure), aside=number_text.si(reached, "B/s"), says=says))
     reach = 1.04 * max(1.0, *(bar.value for bar in bars if bar.value is not None))
     ticks = [(at / 4, f"{25 * at} %") for at in range(5)]
     if shape.flops == 0:
@@ -90,8 +90,8 @@ def _bandwidth(
     else:
         why = "The device’s rate of matrix products was not measured, so it is held against memory alone."
     text = (
-        f"{why} A call has to move at least {numbers.size(count)}; the bars show how much of the bandwidth that a plain "
-        f"copy reaches here ({numbers.si(bandwidth, 'B/s')}, the line at 100 %) is put to that use. Longer is better."
+        f"{why} A call has to move at least {number_text.size(count)}; the bars show how much of the bandwidth that a plain "
+        f"copy reaches here ({number_text.si(bandwidth, 'B/s')}, the line at 100 %) is put to that use. Longer is better."
     )
     return Markup(chart(bars, reach, ticks, roof=1.0) + el("p", text, class_="hint"))
 
@@ -141,7 +141,9 @@ def _chart(shape: ShapeMeasurement, roof: Roof, flops: int, times: dict[str, Tim
     reached = {label: flops / (timing.median * 1e-6) for label, timing in times.items()}
     plane = Plane(roof, list(reached.values()))
     x, top = plane.x(roof.intensity), roof.at(roof.intensity)
-    said = [f"{label}: {numbers.si(rate, 'FLOP/s')}, {numbers.share(rate / top)}" for label, rate in reached.items()]
+    said = [
+        f"{label}: {number_text.si(rate, 'FLOP/s')}, {number_text.share(rate / top)}" for label, rate in reached.items()
+    ]
     shapes = [*_grid(plane), *_roof(roof, plane)]
     if "kernel" in reached:
         ends = {"y1": percent(plane.y(top)), "y2": percent(plane.y(reached["kernel"]))}
@@ -150,7 +152,10 @@ def _chart(shape: ShapeMeasurement, roof: Roof, flops: int, times: dict[str, Tim
     picture = el(
         "svg",
         el("title", "Roofline: " + "; ".join(said)),
-        el("desc", f"{numbers.digits(roof.intensity)} FLOPs a byte; {numbers.si(top, 'FLOP/s')} are possible there."),
+        el(
+            "desc",
+            f"{number_text.digits(roof.intensity)} FLOPs a byte; {number_text.si(top, 'FLOP/s')} are possible there.",
+        ),
         shapes,
         height=HEIGHT,
         role="img",
@@ -158,12 +163,12 @@ def _chart(shape: ShapeMeasurement, roof: Roof, flops: int, times: dict[str, Tim
     )
     limit = "memory is" if roof.intensity < roof.ridge else "matrix products are"
     text = (
-        f"A call needs {numbers.si(flops, 'FLOP')} and has to move at least {numbers.size(shape.bytes or 0)}: "
-        f"{numbers.digits(roof.intensity)} FLOPs a byte, where {limit} the limit "
-        f"({numbers.si(top, 'FLOP/s')}). The lines are what a plain copy and plain "
+        f"A call needs {number_text.si(flops, 'FLOP')} and has to move at least {number_text.size(shape.bytes or 0)}: "
+        f"{number_text.digits(roof.intensity)} FLOPs a byte, where {limit} the limit "
+        f"({number_text.si(top, 'FLOP/s')}). The lines are what a plain copy and plain "
         "matrix products reach on this device; the shares are of the line above the points."
     )
-    rows = [[label, numbers.si(rate, "FLOP/s"), numbers.share(rate / top)] for label, rate in reached.items()]
+    rows = [[label, number_text.si(rate, "FLOP/s"), number_text.share(rate / top)] for label, rate in reached.items()]
     figures = details("The figures as a table", table(["", "reached", "of the roofline"], rows, (1, 2)))
     return Markup(picture + el("p", text, class_="hint") + figures)
 
@@ -178,7 +183,7 @@ def _grid(plane: Plane) -> list[Markup]:
     for decade in range(math.ceil(plane.y0), math.floor(plane.y1) + 1):
         at = percent(plane.y(10.0**decade))
         shapes.append(el("line", x1="0", x2="100%", y1=at, y2=at, class_="grid"))
-        words = numbers.si(10.0**decade, "FLOP/s").replace(".00", "").replace(".0", "")
+        words = number_text.si(10.0**decade, "FLOP/s").replace(".00", "").replace(".0", "")
         shapes.append(el("text", words, x="0", dx="-8", y=at, dy="4", text_anchor="end", class_="tick"))
     shapes.append(el("text", "FLOPs a byte", x="50%", y="100%", dy="38", text_anchor="middle", class_="tick"))
     return shapes
@@ -192,7 +197,7 @@ def _roof(roof: Roof, plane: Plane) -> list[Markup]:
         el("line", x1=percent(x1), y1=percent(y1), x2="100%", y2=percent(y1), class_="roof"),
         el(
             "text",
-            f"copies {numbers.si(roof.bandwidth, 'B/s')}",
+            f"copies {number_text.si(roof.bandwidth, 'B/s')}",
             x=percent(x0),
             dx="22",
             y="100%",
@@ -201,7 +206,7 @@ def _roof(roof: Roof, plane: Plane) -> list[Markup]:
         ),
         el(
             "text",
-            f"products {numbers.si(roof.rate, 'FLOP/s')}",
+            f"products {number_text.si(roof.rate, 'FLOP/s')}",
             x="100%",
             y=percent(y1),
             dy="-9",
@@ -225,7 +230,7 @@ def _points(plane: Plane, x: float, reached: dict[str, float], top: float) -> li
         y = plane.y(reached[label]) * HEIGHT
         kind = kinds[label]
         shapes.append(_marker(kind, percent(x), y))
-        words = f"{label} {numbers.share(reached[label] / top)}"
+        words = f"{label} {number_text.share(reached[label] / top)}"
         shapes.append(
             el(
                 "text",

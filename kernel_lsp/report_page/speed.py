@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kernel_lsp import number_text
 from kernel_lsp.figures import factor
 from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing
 
-from . import numbers
 from .bars import Bar, chart
 from .facts import Facts
 from .html import Markup, details, div, el, section, span, table
@@ -28,7 +28,7 @@ def speed(facts: Facts) -> Markup:
     measurement = facts.measurement
     assert measurement is not None
     parts = [_shape(shape, measurement) for shape in measurement.shapes]
-    notes = [f"Not measured: {numbers.stop(measurement.missing)}"] if measurement.missing else []
+    notes = [f"Not measured: {number_text.stop(measurement.missing)}"] if measurement.missing else []
     notes.append("Bars are medians; the whiskers reach from the 20th to the 80th percentile. Shorter is better.")
     if any(timed is not None for s in measurement.shapes for timed in (s.kernel_graph, s.eager_graph)):
         notes.append("Replayed: the same call from a CUDA graph, without the time that Python takes to launch it.")
@@ -50,29 +50,31 @@ def _left_out(measurement: Measurement) -> list[Markup]:
 
 
 def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
-    timings = {name: numbers.timed(timing) for name, _, _, _, timing in _rows(shape)}
+    timings = {name: number_text.timed(timing) for name, _, _, _, timing in _rows(shape)}
     there = [timing for timing in timings.values() if timing is not None]
-    unit = numbers.Microseconds([timing.median for timing in there])
+    unit = number_text.Microseconds([timing.median for timing in there])
     reach = 1.02 * max((timing.high for timing in there), default=1.0)
     bars = []
     for name, label, kind, minor, _ in _rows(shape):
         timing = timings[name]
         if timing is None:
             if not minor:
-                bars.append(Bar(label, kind, None, span("missing", numbers.NOT), says=f"{label}: {numbers.NOT}"))
+                bars.append(
+                    Bar(label, kind, None, span("missing", number_text.NOT), says=f"{label}: {number_text.NOT}")
+                )
             continue
         says = f"{label}: {unit(timing.median)}, from {unit(timing.low)} to {unit(timing.high)}"
         text = [el("b", unit(timing.median)) if not minor else unit(timing.median)]
         aside = _ratio(timing, timings["kernel"]) if kind in ("eager", "compiled") and not minor else ""
         bars.append(Bar(label, kind, timing.median, text, timing.low, timing.high, aside=aside, minor=minor, says=says))
-    marks = [(at, unit.tick(at)) for at in numbers.ticks(reach)] if there else []
+    marks = [(at, unit.tick(at)) for at in number_text.ticks(reach)] if there else []
     missing = [] if shape.compiled or not measurement.compiled_missing else [measurement.compiled_missing]
     return div(
         "shape",
-        el("h3", ", ".join(map(numbers.tensor, shape.inputs)) or "Inputs not recorded", _calls(shape, measurement)),
+        el("h3", ", ".join(map(number_text.tensor, shape.inputs)) or "Inputs not recorded", _calls(shape, measurement)),
         chart(bars, reach, marks),
         [
-            el("p", f"torch.compile not measured: {numbers.stop(why.removeprefix('torch.compile: '))}")
+            el("p", f"torch.compile not measured: {number_text.stop(why.removeprefix('torch.compile: '))}")
             for why in missing
         ],
         _kept(shape),
@@ -103,7 +105,8 @@ def _kept(shape: ShapeMeasurement) -> list[Markup]:
     """Which times were not taken beside the kernel."""
     names = {"eager": "eager", "default": "torch.compile"}
     return [
-        el("p", f"{names.get(mode, mode)}: {numbers.stop(mark)}", class_="hint") for mode, mark in shape.kept.items()
+        el("p", f"{names.get(mode, mode)}: {number_text.stop(mark)}", class_="hint")
+        for mode, mark in shape.kept.items()
     ]
 
 
@@ -125,11 +128,11 @@ def _table(measurement: Measurement) -> Markup:
     several = len(measurement.shapes) > 1
     rows = []
     for shape in measurement.shapes:
-        inputs = [", ".join(map(numbers.tensor, shape.inputs)) or "not recorded"] if several else []
+        inputs = [", ".join(map(number_text.tensor, shape.inputs)) or "not recorded"] if several else []
         for _, label, kind, minor, timing in _rows(shape):
             called = f"{kind}, replayed" if minor else label.replace("…", "torch.compile")
             if timing is None:
-                rows.append([*inputs, called, numbers.NOT, "", "", ""])
+                rows.append([*inputs, called, number_text.NOT, "", "", ""])
             else:
                 cells = [f"{value:.2f}" for value in (timing.median, timing.low, timing.high)]
                 rows.append([*inputs, called, *cells, str(timing.runs)])

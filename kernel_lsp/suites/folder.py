@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kernel_lsp.analysis import imported_with_inputs, module_classes, syntax_error
 from kernel_lsp.errors import SourceUnreadable, SuiteEmpty, SuiteFolderMissing, UserError
-from kernel_lsp.evaluation.records import Problem
 from kernel_lsp.settings import load
 from kernel_lsp.suites.files import python_files
 from kernel_lsp.suites.found import Found
+from kernel_lsp.suites.problem import Problem
 
 SUITE = "folder"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel_lsp.evaluation.records import Problem
+from kernel_lsp.suites.problem import Problem
 
 
 class Found(NamedTuple):

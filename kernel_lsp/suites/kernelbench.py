@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kernel_lsp import kernel_file
 from kernel_lsp.errors import SuiteEmpty, SuiteFolderMissing
-from kernel_lsp.evaluation.records import Problem
 from kernel_lsp.suites.found import Found
+from kernel_lsp.suites.problem import Problem
 
 SUITE = "kernelbench"
 

@@ -1,7 +1,8 @@
 """Records made by hand."""
 
 from kernel_lsp import class_schema, errors, schema
-from kernel_lsp.evaluation.records import Problem, Record
+from kernel_lsp.evaluation.records import Record
+from kernel_lsp.suites.problem import Problem
 
 VERSIONS = {"kernel-lsp": "0.2", "python": "3.12.3", "torch": "2.11.0", "triton": "3.6.0", "driver": "580.1"}
 

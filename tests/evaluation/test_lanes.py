@@ -15,8 +15,9 @@ from kernel_lsp.evaluation import lane as lanes
 from kernel_lsp.evaluation import runner
 from kernel_lsp.evaluation.lane import Lane, LaneLost, Plan
 from kernel_lsp.evaluation.record_of_job import record_of
-from kernel_lsp.evaluation.records import Problem, Record
+from kernel_lsp.evaluation.records import Record
 from kernel_lsp.suites.found import Found
+from kernel_lsp.suites.problem import Problem
 
 GB = 1_000_000_000
 FOUND = [Found(Problem("folder", f"{n}", f"{n}", f"{n}.py", "A"), Path(f"/{n}.py"), Path("/")) for n in range(6)]

@@ -10,7 +10,8 @@ import pytest
 from kernel_lsp import errors, schema
 from kernel_lsp.evaluation.outcomes import of
 from kernel_lsp.evaluation.record_of_job import STATUSES, record_of, status_of
-from kernel_lsp.evaluation.records import Problem, Record
+from kernel_lsp.evaluation.records import Record
+from kernel_lsp.suites.problem import Problem
 
 PROBLEM = Problem("kernelbench", "level1/1_P", "1_P", "level1/1_P.py", "Model", 1, 1)
 

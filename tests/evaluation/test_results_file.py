@@ -11,8 +11,9 @@ import pytest
 
 from kernel_lsp import errors
 from kernel_lsp.evaluation import results_file
-from kernel_lsp.evaluation.records import FORMAT, Problem, Record
+from kernel_lsp.evaluation.records import FORMAT, Record
 from kernel_lsp.evaluation.results_file import ResultsFile
+from kernel_lsp.suites.problem import Problem
 
 
 def record(number: int, status: str = "ok", at: str = "2026-01-01T00:00:00.000+00:00", mode: str = "eval") -> Record:

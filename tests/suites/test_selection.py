@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import errors
-from kernel_lsp.evaluation.records import Problem
 from kernel_lsp.suites import selection
 from kernel_lsp.suites.found import Found
+from kernel_lsp.suites.problem import Problem
 
 NUMBERS = {1: range(1, 6), 2: [1, 2, 40, 47]}
 FOUND = [
