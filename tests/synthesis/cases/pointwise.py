@@ -120,6 +120,18 @@ def in_place(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return y, before
 
 
+def overwritten(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """All elements of tensors that hold nothing yet are written before they are read."""
+    halves, rows, all = torch.empty_like(x), x.new_empty(3, x.shape[0]), torch.empty(x.shape[0], 4, device=x.device)
+    halves[:, :4] = x[:, 4:] * 2
+    halves[:, 4:] = x[:, :4]
+    for i in range(3):
+        rows[i] = x[:, i] + i
+    all.copy_(x[:, 2:6]).mul_(0.5)
+    return halves, rows * 2, all, torch.empty_like(x[:, 0]).fill_(2.5) - x[:, 1]
+
+
+case("overwritten", overwritten, lambda n: [r(3 + n, 8)])
 case("in_place", in_place, lambda n: [r(3, 7 + n, 16)])
 case("number_transposed", lambda self, x, y: y * x.transpose(0, -1), lambda n: [torch.tensor(0.5), r(3 + n)], kernels=1)
 case(
