@@ -26,7 +26,7 @@ _LIKE_ANOTHER = (
     *("padded_", "replicated", "circular", "rolled_", "repeated_", "tiled", "below_", "row_rep", "dimension", "turned"),
     *("windows", "pixels_un", "channels_sh", "reshaped_across_", "product_of_padded"),
     *("nearest_h", "nearest_s", "nearest_u", "nearest_r", "logcumsumexp_f", "logcumsumexp_h", "logcumsumexp_i"),
-    *("max_pool1d_places_of_nothing_d", "multi_margin_n"),
+    *("max_pool1d_places_of_nothing_d", "multi_margin_n", "folded_windows_ap"),
     *(
         "cut_logsumexp",
         "cut_log_",

@@ -153,7 +153,10 @@ def _linear(args: Any, kwargs: Any, real: Real) -> Any:
 
 
 def _product(args: Any, kwargs: Any, real: Real) -> Complex:
-    """(a + b i) (c + d i), of elements or of matrices. A real factor has an imaginary part of 0, as for torch: infinity times it is NaN."""
+    """(a + b i) (c + d i), of elements or of matrices. A real factor has an imaginary part of 0, as for torch: infinity times it is NaN.
+
+    Where it is a tensor that part has its shape: each of the four products then has a shape that broadcasts to the result's.
+    """
     listed = isinstance(args[0], str)  # einsum: an equation, and a list of operands
     operands = args[1] if listed else args[:2]
     if len(operands) != 2:
@@ -165,7 +168,7 @@ def _product(args: Any, kwargs: Any, real: Real) -> Complex:
         assert isinstance(found, Value)
         return found
 
-    b, d = (0.0 if part is None else part for part in (b, d))
+    b, d = (_zero_like(one) if part is None else part for one, part in ((a, b), (c, d)))
     return Complex(Build.pointwise("sub", of(a, c), of(b, d)), Build.pointwise("add", of(a, d), of(b, c)))
 
 
@@ -236,8 +239,16 @@ def _completed(one: Any, dtype: torch.dtype) -> Any:
     """A tensor with an imaginary part, 0 where it has none; ``dtype``: of the parts."""
     if not isinstance(one, Value):
         return one
-    zero = Value(Pointwise("constant", (0.0,)), (), dtype)
-    return Complex(cast(one, out=dtype), expand(zero, shape=one.shape) if one.shape else zero)
+    real = cast(one, out=dtype)
+    return Complex(real, _zero_like(real))
+
+
+def _zero_like(real: Any) -> Any:
+    """The imaginary part of what has none: a number, or a tensor."""
+    if not isinstance(real, Value):
+        return 0.0
+    zero = Value(Pointwise("constant", (0.0,)), (), real.dtype)
+    return expand(zero, shape=real.shape) if real.shape else zero
 
 
 def _together(args: Any, kwargs: Any, fake: Any, real: Real) -> Any:

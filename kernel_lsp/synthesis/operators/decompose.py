@@ -106,7 +106,7 @@ def steps(node: torch.fx.Node) -> tuple[torch.fx.Graph, list[Any]] | None:
 
 
 def _traced(function: Callable[..., Any], arguments: list[Any], mode: FakeTensorMode) -> torch.fx.Graph:
-    """The operators that ``function`` calls.
+    """The operators that ``function`` calls, those that change a tensor in place as those that return a new one.
 
     Raises:
         NotLowered: it cannot be traced.
@@ -125,7 +125,43 @@ def _traced(function: Callable[..., Any], arguments: list[Any], mode: FakeTensor
             del env.guards[known[0] :]
             _put_back(env, replaced)
         raise NotLowered("a definition for some sizes alone")
+    _renew(graph)
     return graph
+
+
+def _renew(graph: torch.fx.Graph) -> None:
+    """Let what changes a tensor in place give a new one. One that a view shows, or is, stays as it is, and so is not lowered."""
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    for node in list(graph.nodes):
+        new = _renewing(node)
+        if new is None:
+            continue
+        changed = node.args[0]
+        if changed.op != "call_function" or any(_is_view(one) for one in (changed, *changed.users)):
+            continue
+        later = [user for user in changed.users if order[user] > order[node]]
+        node.target = new
+        for user in later:
+            user.replace_input_with(changed, node)
+
+
+def _renewing(node: torch.fx.Node) -> Any:
+    """The operator that returns what ``node`` makes of its first argument in place; None of any other."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.is_mutable or not schema.name.endswith("_"):
+        return None
+    if [argument.is_write for argument in schema.arguments].count(True) != 1 or not schema.arguments[0].is_write:
+        return None
+    packet = getattr(torch.ops.aten, schema.name.removeprefix("aten::")[:-1], None)
+    return getattr(packet, schema.overload_name or "default", None)
+
+
+def _is_view(node: torch.fx.Node) -> bool:
+    """Whether its result is part of an argument."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or schema.is_mutable:
+        return False
+    return any(result.alias_info is not None for result in schema.returns)
 
 
 def _put_back(env: Any, replaced: dict[Any, Any]) -> None:

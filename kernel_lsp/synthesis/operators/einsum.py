@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
 from ..graph.build import Build, NotLowered
-from ..graph.sizes import ONE, same
+from ..graph.sizes import ONE, same_shape
 from ..graph.value import Value, numel
 from .products import matmul
 from .registry import lowers
@@ -16,7 +17,31 @@ from .registry import lowers
 Labelled = tuple[Value, list[str]]
 
 
-@lowers("aten.einsum", about="Sums of products by an equation; a letter that an operand repeats stays with torch")
+def _of_one_letter(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """Each letter's sizes, but those of one, which are broadcast, beside the one that they are taken to be."""
+    operands = given["operands"]
+    terms, _ = _parsed(given["equation"], [len(v.shape) for v in operands])
+    sizes = _sizes(operands, terms)
+    pairs = zip((n for v in operands for n in v.shape), (label for term in terms for label in term), strict=True)
+    return tuple((n, sizes[label]) for n, label in pairs if n != ONE)
+
+
+def _sizes(operands: list[Value], terms: list[list[str]]) -> dict[str, sympy.Expr]:
+    """The size of each label: of several that differ as expressions the shortest."""
+    sizes: dict[str, sympy.Expr] = {}
+    for value, term in zip(operands, terms, strict=True):
+        for label, n in zip(term, value.shape, strict=True):
+            known = sizes.get(label, ONE)
+            if known == ONE or (n != ONE and sympy.count_ops(n) < sympy.count_ops(known)):
+                sizes[label] = n
+    return sizes
+
+
+@lowers(
+    "aten.einsum",
+    equal=_of_one_letter,
+    about="Sums of products by an equation; a letter that an operand repeats stays with torch",
+)
 def einsum(equation: str, operands: list[Value], *_: Any, out: torch.dtype, **__: Any) -> Value:
     """The operands are contracted from left to right, each pair over the labels that nothing later needs.
 
@@ -26,12 +51,19 @@ def einsum(equation: str, operands: list[Value], *_: Any, out: torch.dtype, **__
     terms, result = _parsed(equation, [len(v.shape) for v in operands])
     if any(len(set(term)) < len(term) for term in terms):
         raise NotLowered("einsum with a letter repeated in one operand")
-    left = [(Build.cast(v, out), term) for v, term in zip(operands, terms, strict=True)]
+    sizes = _sizes(operands, terms)
+    left = [(_sized(Build.cast(v, out), term, sizes), term) for v, term in zip(operands, terms, strict=True)]
     while len(left) > 1:
         needed = {label for _v, term in left[2:] for label in term} | set(result)
         left[:2] = [_contracted(left[0], left[1], needed, out)]
     value, labels = _summed(left[0], set(result))
     return Build.permute(value, tuple(labels.index(label) for label in result)) if labels != result else value
+
+
+def _sized(value: Value, term: list[str], sizes: dict[str, sympy.Expr]) -> Value:
+    """With the sizes of its labels; they are known to be its own, or the class checks it."""
+    shape = tuple(n if n == ONE else sizes[label] for n, label in zip(value.shape, term, strict=True))
+    return value if same_shape(shape, value.shape) else Build.expand(value, shape)
 
 
 def _parsed(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]]:
@@ -115,8 +147,7 @@ def _product(
     left, right = _spread(a, [*batch, *rows, *over]), _spread(b, [*batch, *over, *columns])
     n, m = len(batch), len(batch) + len(rows)
     shared, high, wide = left.shape[:n], left.shape[n:m], right.shape[n + len(over) :]
-    if not all(same(x, y) for x, y in zip(left.shape[m:], right.shape[n : n + len(over)], strict=True)):
-        raise NotLowered("einsum over sizes that are not known to be equal")
+    assert same_shape(left.shape[m:], right.shape[n : n + len(over)])
     inner = numel(left.shape[m:])
     product = matmul(
         Build.reshape(left, (*shared, numel(high), inner)), Build.reshape(right, (*shared, inner, numel(wide))), out=out

@@ -1,4 +1,4 @@
-"""Tensors of one number: zeros, ones, any other."""
+"""Tensors of one number: zeros, ones, any other; and those that hold nothing yet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..graph.build import NotLowered
+from ..graph.build import Build, NotLowered, Operand
 from ..graph.value import Pointwise, Shape, Value
 from .registry import lowers
 from .views import expand
@@ -56,3 +56,16 @@ for _name in (
     "new_full",
 ):
     lowers(f"aten.{_name}", about="One number in every place", addressing=True)(filled(f"aten.{_name}"))
+
+
+@lowers("aten.fill", about="One number in every place", addressing=True)
+def fill(_: Value, number: Operand, *, shape: Shape, out: torch.dtype) -> Value:
+    """The tensor gives its shape alone; the number may be a tensor of shape ()."""
+    if not isinstance(number, Value):
+        return filled("aten.full_like")(number, shape=shape, out=out)
+    return Build.cast(expand(number, shape=shape) if shape else number, out)
+
+
+for _name in ("empty", "empty_like", "new_empty", "empty_permuted"):
+    # What is in it may be anything, and is put there before it is read: where all is overwritten the zeros are never written.
+    lowers(f"aten.{_name}", about="What is overwritten; zeros until then", addressing=True)(filled("aten.zeros"))

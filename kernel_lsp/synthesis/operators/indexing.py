@@ -1,14 +1,17 @@
-"""Elements by index tensors: ``x[i]``, ``x[:, i, j]``, the rows of an embedding, one element for each index."""
+"""Elements by index tensors: ``x[i]``, ``x[:, i, j]``, the rows of an embedding and of bags of it, one element for each index."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, size_operand
-from ..graph.sizes import ONE
+from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, number_or_size, size_operand
+from ..graph.sizes import ONE, quotient
 from ..graph.value import Shape, Value, numel
+from .ranges import steps_of
 from .registry import lowers
 from .views import expand
 
@@ -61,6 +64,63 @@ def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> 
     value = Build.gather(weight, index, 0, "rows", shape, "embedded")
     value.meaning = ("embedding", (weight, index))
     return value
+
+
+@lowers("aten.embedding_bag", "aten._embedding_bag", about="Sum, mean or maximum of rows; of bags of one size")
+def embedding_bag(
+    weight: Value,
+    index: Value,
+    offsets: Value,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Value | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> list[Value]:
+    """``mode`` 0 sums the rows of ``weight`` [N, D] that ``index`` names, 1 takes their mean, 2 their maximum; rows ``padding_idx`` do not count.
+
+    Raises:
+        NotLowered: where bags differ in size, or their sizes are known at run time alone.
+    """
+    size = _of_bags(index, offsets)
+    if size is None or include_last_offset:
+        raise NotLowered("bags whose sizes are not known to be equal")
+    many = quotient(numel(index.shape), size)
+    if many is None or (padding_idx is not None and padding_idx < -1):
+        raise NotLowered("bags whose sizes are not known to be equal")
+    places = Build.reshape(index, (many, size))
+    rows = Build.gather(weight, places, 0, "rows", (many, size, weight.shape[1]), "embedded")
+    if per_sample_weights is not None:
+        factors = Build.unsqueeze(Build.reshape(per_sample_weights, (many, size)), 2)
+        rows = Build.arithmetic("mul", rows, factors, result=out)
+    counts = None if padding_idx is None or padding_idx < 0 else Build.comparison("ne", places, padding_idx)
+    return [Build.squeeze(_bag(rows, counts, mode, out), (1,))]
+
+
+def _of_bags(index: Value, offsets: Value) -> sympy.Expr | None:
+    """How many of the indices [n] each bag has, where they begin evenly apart; None where that is not known."""
+    found = steps_of(offsets)
+    return found[1] if found is not None and found[0] == 0 and len(index.shape) == 1 else None
+
+
+def _bag(rows: Value, counts: Value | None, mode: int, out: torch.dtype) -> Value:
+    """What the ``rows`` [B, n, D] of each bag come to, [B, 1, D]; ``counts`` [B, n]: which of them count. A bag of none is 0."""
+    lowest: Any = -math.inf if mode == 2 else 0.0
+    if counts is not None:
+        rows = Build.pointwise("where", Build.unsqueeze(counts, 2), Build.cast(rows, out), lowest, dtype=out)
+    whole = Build.reduce("amax" if mode == 2 else "sum", rows, (1,), name="bag")
+    if mode == 0 or (mode == 2 and counts is None):
+        return whole
+    if counts is None:
+        return Build.pointwise("div", whole, number_or_size(rows.shape[1]), dtype=out)
+    number = Build.reduce("sum", Build.unsqueeze(Build.cast(counts, torch.float32), 2), (1,), name="count")
+    some = Build.comparison("gt", number, 0.0)
+    mean = whole if mode == 2 else Build.pointwise("div", whole, number, dtype=out)
+    return Build.pointwise("where", some, mean, 0.0, dtype=out)
 
 
 @lowers("aten.index_select", about="The places of a dim that an index names")

@@ -204,6 +204,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     args = torch.fx.node.map_arg(node.args, lambda n: env[n])
     kwargs = torch.fx.node.map_arg(node.kwargs, lambda n: env[n])
     if node.target is operator.getitem:
+        if not node.users:
+            return None
         if not isinstance(args[0], list | tuple) or args[1] >= len(args[0]):
             raise Untraceable(name, "a part of a result whose parts are not known")
         return args[0][args[1]]
@@ -369,6 +371,8 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
     if isinstance(result, list):
         if not isinstance(fake, list | tuple) or len(fake) < len(result):
             raise NotLowered("several results where torch has one")
+        if any(user.target is operator.getitem and user.args[1] >= len(result) and user.users for user in node.users):
+            raise NotLowered("results that are seldom asked for")
         return [_finished(r, f, node, graph) for r, f in zip(result, fake, strict=False)]
     if not isinstance(fake, torch.Tensor):
         raise NotLowered("one result where torch has several")

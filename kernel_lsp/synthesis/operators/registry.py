@@ -43,12 +43,14 @@ FAMILIES = (
     "convolution",
     "transposed",
     "pooling",
+    "folding",
     "scans",
     "recurrent",
     "recurrent_cells",
     "rounding",
     "special",
     "indexing",
+    "searching",
     "strided",
 )
 

@@ -123,13 +123,17 @@ def bitwise(name: str) -> Any:
 def _shift(name: str) -> Any:
     def lower(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
         """What is shifted out altogether is gone: Triton leaves shifts by more than the width undefined."""
-        if out in (torch.bool, torch.uint8):
+        if out == torch.bool:
             raise NotLowered(f"shifts of {out}")
         x, y = _both(x, y, out)
+        x = _wrapped(x, out) if isinstance(x, int) else x
+        y = y if isinstance(y, Value) else _wrapped(y, out)
         width = torch.iinfo(out).bits
         far = _outside(y, width)
         shifted = Build.pointwise(f"shift_{name}", x, _within(y, far, out), dtype=out)
-        if name == "left":
+        if far is False:
+            return shifted
+        if name == "left" or not out.is_signed:
             return Build.pointwise("where", far, 0, shifted, dtype=out)
         sign = Build.pointwise("shift_right", x, width - 1, dtype=out)
         return Build.pointwise("where", far, sign, shifted, dtype=out)
@@ -137,16 +141,25 @@ def _shift(name: str) -> Any:
     return lower
 
 
-def _outside(y: Operand, width: int) -> Operand:
+def _wrapped(y: Operand, out: torch.dtype) -> int:
+    """A number of places in the integers of ``out``, as torch converts it: -1 is 255 in uint8."""
+    if not isinstance(y, int):
+        raise NotLowered("a shift by a size")
+    info = torch.iinfo(out)
+    return (y - info.min) % (info.max - info.min + 1) + info.min
+
+
+def _outside(y: Value | int, width: int) -> Operand:
+    """Whether ``y`` is negative, or not less than ``width``."""
     if not isinstance(y, Value):
-        if not isinstance(y, int):
-            raise NotLowered("a shift by a size")
         return not 0 <= y < width
-    below, above = Build.comparison("lt", y, 0), Build.comparison("ge", y, width)
-    return Build.pointwise("or", below, above, dtype=torch.bool)
+    above = Build.comparison("ge", y, width)
+    if not y.dtype.is_signed:
+        return above
+    return Build.pointwise("or", Build.comparison("lt", y, 0), above, dtype=torch.bool)
 
 
-def _within(y: Operand, far: Operand, out: torch.dtype) -> Operand:
+def _within(y: Value | int, far: Operand, out: torch.dtype) -> Operand:
     if not isinstance(y, Value):
         return 0 if far else y
     return Build.pointwise("where", far, 0, y, dtype=out)

@@ -1,4 +1,4 @@
-"""The triangles of matrices: the rest is zero."""
+"""The triangles of matrices, where the rest is zero, and matrices with ones on their diagonal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..graph.build import Build
-from ..graph.value import Value
+from ..graph.value import Shape, Value
 from .registry import lowers
 
 
@@ -32,3 +32,12 @@ def tril(x: Value, diagonal: int = 0, **_: Any) -> Value:
 def triu(x: Value, diagonal: int = 0, **_: Any) -> Value:
     """``where(column >= row + diagonal, x, 0)`` in the last two dims."""
     return _triangle(x, diagonal, "ge")
+
+
+@lowers("aten.eye", about="Ones on the diagonal of a matrix, zeros elsewhere", addressing=True)
+def eye(*_: Any, shape: Shape, out: torch.dtype, **__: Any) -> Value:
+    """Whether row and column are the same, as a number."""
+    same = Build.comparison("eq", Build.iota(shape, 0, name="i"), Build.iota(shape, 1, name="j"))
+    ones = Build.cast(same, out)
+    ones.name = "eye"
+    return ones

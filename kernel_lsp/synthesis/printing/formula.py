@@ -5,15 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
+from torch.utils._sympy.functions import FloorDiv
 
 from kernel_lsp.size_text import python
 
+from ..graph.division import is_size
 from ..graph.functions import ATOM, DIVISION, FUNCTIONS, LOWEST, SUM, UNARY, literal, wrap
+from ..graph.map import Map, dim
 from ..graph.monoids import MONOIDS
 from ..graph.names import variable_name
+from ..graph.sizes import ONE, ZERO, same, same_shape
 from ..graph.value import (
     Concat,
     Contract,
@@ -27,6 +32,7 @@ from ..graph.value import (
     Sample,
     Scalar,
     Scan,
+    Shape,
     TorchCall,
     Value,
     View,
@@ -37,6 +43,9 @@ from ..operators.registry import DEFINITIONS
 #: Views that a formula leaves out.
 _SAME_ELEMENTS = ("reshape", "squeeze", "unsqueeze", "expand")
 
+#: Views that a formula writes as an index.
+_PARTS = ("slice", "select")
+
 #: Functions that a formula writes as words; those bind less than any operator.
 _WORDS = frozenset(["and", "or", "not"])
 
@@ -44,6 +53,7 @@ _WORDS = frozenset(["and", "or", "not"])
 LEFT_OUT = "..."
 ABOUT_LEFT_OUT = "In a long formula ... stands for what is left out."
 _LONGEST = 480
+_LONGEST_PLACE = 22  # in brackets
 _MOST_PIECES = 4  # of a concatenation in a formula that leaves something out
 
 
@@ -55,6 +65,9 @@ def formula(
     ``sizes``: what size symbols are called, for sizes that are computed with.
     """
     text = _Printer(names, sizes).text(value, top)[0]
+    if len(text) <= _LONGEST:
+        return text
+    text = _Printer(names, sizes, indices=False).text(value, top)[0]
     if len(text) <= _LONGEST:
         return text
     shown = ""
@@ -84,9 +97,14 @@ def definitions(text: str) -> list[str]:
 
 class _Printer:
     def __init__(
-        self, names: dict[Value, str], sizes: dict[sympy.Symbol, str] | None, levels: int | None = None
+        self,
+        names: dict[Value, str],
+        sizes: dict[sympy.Symbol, str] | None,
+        levels: int | None = None,
+        *,
+        indices: bool = True,
     ) -> None:
-        self.names, self.sizes, self.levels = names, sizes or {}, levels
+        self.names, self.sizes, self.levels, self.indices = names, sizes or {}, levels, indices
         self.level = 0
 
     def text(self, value: Value, top: bool = False) -> tuple[str, int]:
@@ -125,6 +143,8 @@ class _Printer:
         if isinstance(op, Pointwise):
             return self._pointwise(op)
         if isinstance(op, View):
+            if op.name in _PARTS and self.indices and (indexed := self._part(value)) is not None:
+                return indexed
             text, precedence = self.text(op.operand)
             if op.name == "permute":
                 order = ", ".join(map(str, op.map.permutation or ()))
@@ -170,6 +190,62 @@ class _Printer:
             return (op.call or op).target.split(".")[-2] + "(…)", ATOM
         return variable_name(value), ATOM
 
+    def _part(self, value: Value) -> tuple[str, int] | None:
+        """A part with its index, as Python has it; None where that is long, or what is shown has other dimensions."""
+        whole, maps = value, list[Map]()
+        while isinstance(whole.op, View) and whole.op.name in _PARTS and whole.meaning is None:
+            if whole is not value and whole in self.names:
+                break
+            maps.insert(0, whole.op.map)
+            whole = whole.op.operand
+        spans = spans_of(maps, whole.shape)
+        texts = [self._span(span, n) for span, n in zip(spans, whole.shape, strict=True)] if spans is not None else []
+        cut = [d for d, text in enumerate(texts) if text != ":"]
+        if not cut or None in texts:
+            return None
+        shown = self._as_shown(whole).shape
+        first, last = cut[0], cut[-1] + 1
+        if same_shape(whole.shape[:last], shown[:last]):
+            index = ", ".join(map(str, texts[:last]))
+        elif first > 0 and same_shape(whole.shape[first:], shown[len(shown) - len(whole.shape) + first :]):
+            index = ", ".join(["…", *map(str, texts[first:])])  # dimensions that are seen otherwise than shown
+        else:
+            return None
+        text, precedence = self.text(whole)
+        return (text, precedence) if text == LEFT_OUT else (f"{wrap(text, precedence, ATOM)}[{index}]", ATOM)
+
+    def _as_shown(self, value: Value) -> Value:
+        """What stands for ``value`` in a formula, which leaves out some views."""
+        while value not in self.names and isinstance(value.op, View) and value.op.name in _SAME_ELEMENTS:
+            if value.meaning not in (None, value.op.operand.meaning):
+                break
+            value = value.op.operand
+        return value
+
+    def _span(self, span: Span, size: sympy.Expr) -> str | None:
+        """What stands in brackets for one dimension of ``size``; None where it is long."""
+        if span.size is None:
+            return self._short(span.start)
+        if span.step == 1:
+            to_the_end = same(span.start + span.size, size)
+        else:
+            to_the_end = same(span.size, FloorDiv(sympy.expand(size - span.start + span.step - 1), span.step))
+        begin = "" if span.start == 0 else self._short(span.start)
+        end = "" if to_the_end else self._short(span.start + span.step * (span.size - 1) + 1)
+        step = "" if span.step == 1 else self._short(span.step)
+        if begin is None or end is None or step is None:
+            return None
+        return f"{begin}:{end}:{step}" if step else f"{begin}:{end}"
+
+    def _short(self, expr: sympy.Expr) -> str | None:
+        """A place, or a size; None where it is long, or its sizes have no names."""
+        expr = sympy.expand(expr)
+        if not expr.free_symbols <= self.sizes.keys():
+            return None
+        text = python(expr, self.sizes)
+        text = text[1:-1] if isinstance(expr, FloorDiv) else text
+        return text if len(text) <= _LONGEST_PLACE else None
+
     def _pointwise(self, op: Pointwise) -> tuple[str, int]:
         if op.function == "constant":
             return literal(op.operands[0]), ATOM
@@ -198,6 +274,39 @@ class _Printer:
             return ("scale" if number.is_float else "n"), ATOM
         text = python(number.expr, self.sizes)
         return text, ATOM if " " not in text or text.startswith("(") else SUM if number.expr.is_Add else DIVISION
+
+
+@dataclass(frozen=True)
+class Span:
+    """Which places of a dimension: ``size`` of them, ``step`` apart, from ``start``; with a size of None that place alone, without the dimension."""
+
+    start: sympy.Expr
+    step: sympy.Expr
+    size: sympy.Expr | None
+
+
+def spans_of(maps: list[Map], whole: Shape) -> list[Span] | None:
+    """What views, one after the other, leave of the dimensions of ``whole``; None where they are more than slices and single places."""
+    spans = [Span(ZERO, ONE, n) for n in whole]
+    for map in maps:
+        left = [d for d, span in enumerate(spans) if span.size is not None]
+        if map.guard or len(left) != len(map.index):
+            return None
+        seen = 0
+        for d, expr in zip(left, map.index, strict=True):
+            start, step = spans[d].start, spans[d].step
+            if is_size(expr):
+                spans[d] = Span(start + step * expr, step, None)
+                continue
+            factor = sympy.expand(expr).coeff(dim(seen))
+            rest = sympy.expand(expr - factor * dim(seen))
+            if not (is_size(factor) and is_size(rest)) or seen == len(map.shape):
+                return None
+            spans[d] = Span(start + step * rest, step * factor, map.shape[seen])
+            seen += 1
+        if seen != len(map.shape):
+            return None
+    return spans
 
 
 def _from_the_end(index: Value) -> Value:

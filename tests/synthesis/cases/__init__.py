@@ -27,6 +27,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     recurrent,
     reductions,
     rolling,
+    rounding,
     sampling,
     scans,
     scattering,

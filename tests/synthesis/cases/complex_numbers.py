@@ -142,3 +142,12 @@ case("complex_constants", _constants, lambda n: [z(4 + n, 6)])
 case("complex_conjugated", _conjugated, lambda n: [r(4 + n, 6), z(4 + n, 6)], kept=1)
 module("complex_delay", Delay, (), lambda n: [z(4, 6)], steps=(0,))
 case("complex_halves", _halves, lambda n: [z(4 + n, 6)], kept=1)
+
+
+def _imaginary(self: nn.Module, x: torch.Tensor, y: torch.Tensor, size: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Real tensors and complex numbers, of unlike shapes; one of them of none."""
+    turned = torch.exp(x * 1j * size), 1j * y, size * (1 + 2j), x * (y * 1j), -torch.exp(x) + 1j * y
+    return *turned, torch.tensor(2.0) * 1j * x, size * 1j * x, x.double().float() * torch.complex(y, y)
+
+
+case("complex_imaginary", _imaginary, lambda n: [r(4 + n, 6), r(6), torch.tensor(0.7)])

@@ -76,3 +76,8 @@ case(
     lambda n: [_first(r(9 + n, 30), -1e4), torch.randint(0, 6, (9 + n,))],
     kernels=2,
 )
+case(
+    "cosine_embedding",  # its definition changes tensors in place
+    lambda self, x, y, t: (F.cosine_embedding_loss(x, y, t, 0.2), F.cosine_embedding_loss(x, y, t, reduction="none")),
+    lambda n: [r(6 + n, 9), r(6 + n, 9), torch.arange(6 + n) % 2 * 2.0 - 1.0],
+)

@@ -75,6 +75,17 @@ case("power", lambda self, x: x**3 + x**2 + x**0.5 + x**-1, lambda n: [positive(
 case("general_power", lambda self, x: x**2.3, lambda n: [positive(4, 19 + n)])
 case("scalar_tensor", lambda self, x, s: x * s, lambda n: [r(4, 19 + n), torch.tensor(1.7)])
 case("causal", lambda self, x: torch.tril(x), lambda n: [r(3, 20 + n, 20 + n)])
+case(
+    "eyes",
+    lambda self, x: (
+        x @ x.transpose(-1, -2) + 0.01 * torch.eye(x.shape[-2], device=x.device),
+        torch.eye(x.shape[-2], x.shape[-1], device=x.device) - x,
+        torch.eye(x.shape[-1], 2, dtype=torch.int64, device=x.device) + 1,
+        torch.eye(3, dtype=torch.bool, device=x.device) | (x[:, :3, :3] > 0),
+        x[:, :3, :4] * torch.eye(3, 4, dtype=torch.cfloat, device=x.device),
+    ),
+    lambda n: [r(2, 4 + n, 6 + n)],
+)
 case("one_position", lambda self, x: x * torch.arange(3, 9, device=x.device)[2], lambda n: [r(3, 20 + n)])
 case("positions", lambda self, x: x + torch.arange(x.shape[-1], device=x.device), lambda n: [r(3, 20 + n)])
 case(
@@ -109,6 +120,18 @@ def in_place(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return y, before
 
 
+def overwritten(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """All elements of tensors that hold nothing yet are written before they are read."""
+    halves, rows, all = torch.empty_like(x), x.new_empty(3, x.shape[0]), torch.empty(x.shape[0], 4, device=x.device)
+    halves[:, :4] = x[:, 4:] * 2
+    halves[:, 4:] = x[:, :4]
+    for i in range(3):
+        rows[i] = x[:, i] + i
+    all.copy_(x[:, 2:6]).mul_(0.5)
+    return halves, rows * 2, all, torch.empty_like(x[:, 0]).fill_(2.5) - x[:, 1]
+
+
+case("overwritten", overwritten, lambda n: [r(3 + n, 8)])
 case("in_place", in_place, lambda n: [r(3, 7 + n, 16)])
 case("number_transposed", lambda self, x, y: y * x.transpose(0, -1), lambda n: [torch.tensor(0.5), r(3 + n)], kernels=1)
 case(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -40,3 +42,32 @@ case("avg_pool3d", lambda self, x: F.avg_pool3d(x, 2, 1, 1), lambda n: [r(2, 3, 
 case("adaptive_pool1d", lambda self, x: F.adaptive_avg_pool1d(x, 4), lambda n: [r(2, 3, 10 + n)], kernels=1)
 case("adaptive_pool2d", lambda self, x: F.adaptive_avg_pool2d(x, (3, 5)), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
 case("adaptive_pool2d_one", lambda self, x: F.adaptive_avg_pool2d(x, 1), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+
+
+def _folded(*settings: int, size: int = 3) -> Any:
+    """Windows taken from an image, and put back into it."""
+    dilation, padding, stride = settings
+
+    def forward(self: object, x: torch.Tensor) -> torch.Tensor:
+        windows = F.unfold(x, size, dilation, padding, stride)
+        return F.fold(
+            windows * torch.arange(size * size, device=x.device).repeat(3)[:, None], x.shape[-2:], size, *settings
+        )
+
+    return forward
+
+
+for _name, _settings in (
+    ("each", (1, 1, 1)),
+    ("every_second", (1, 0, 2)),
+    ("dilated", (2, 2, 2)),
+    ("apart", (1, 1, 4)),
+):
+    case(f"folded_windows_{_name}", _folded(*_settings), lambda n: [r(2, 3, 8 + n, 7 + n)], kernels=1)
+case("folded_blocks", _folded(1, 0, 2, size=2), lambda n: [r(2, 3, 8 + 2 * n, 6)], kernels=1)
+case(
+    "folded_given",
+    lambda self, x, y: F.fold(x, y.shape[-2:], (2, 3), padding=(0, 1), stride=(2, 1)) + y,
+    lambda n: [r(24, 4 * (5 + n)), r(4, 8, 5 + n)],
+    kernels=1,
+)

@@ -117,7 +117,6 @@ case(
     _state_space,
     lambda n: [r(2 + n, 24, 3, 4), r(2 + n, 24, 3) * 0.3, r(2 + n, 24, 3, 5), r(2 + n, 24, 3, 5)],
     tolerance=5e-5,
-    kept=3,  # products of three operands
 )
 
 # The places of an image that no mask hides, counted along it.
