@@ -38,6 +38,7 @@ from .index_assignment import place
 from .looping import place_recurrence, results_of
 from .pieces import are_products, in_pieces
 from .product_steps import Unchained, partials_of, store_product
+from .recomputing import repeated
 
 
 def plan(
@@ -64,6 +65,8 @@ def plan(
         further = epilogues(graph, order, folded=True, between=inside)
         completes = _reduced_too(order, plain, further, {*chained, *chained.values()})
     forced |= {v.op.start for v in order.values if isinstance(v.op, Scan) and v.op.start is not None}
+    within = {v for root, product in plain.items() for v in _from(order, product, root)}
+    forced |= repeated(order, graph.hints, lambda v: v in completes or v in forced, within | inside.keys())
     for _ in range(200):
         taken = moved(graph, completes, chained) if chained else completes
         attempt = Planner(graph, order, taken, forced, chained, plain, folding)
@@ -113,6 +116,17 @@ def _as_cut(graph: Graph, order: Order, ends: dict[Value, Value]) -> dict[Value,
 def _between(order: Order, first: Value, value: Value, last: Value) -> bool:
     """Whether ``value`` is computed from ``first``, and ``last`` from ``value``."""
     return bool(order.above[value] & order.bit(first) and order.above[last] & order.bit(value))
+
+
+def _from(order: Order, first: Value, last: Value) -> set[Value]:
+    """The values between ``first`` and ``last`` that are computed from ``first``."""
+    found: set[Value] = set()
+    waiting = [last]
+    while waiting:
+        new = [o for o in operands(waiting.pop()) if order.above[o] & order.bit(first) and o is not first]
+        waiting += [o for o in new if o not in found]
+        found.update(new)
+    return found
 
 
 class Planner:
