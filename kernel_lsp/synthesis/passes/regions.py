@@ -36,7 +36,7 @@ from .fusion import epilogues
 from .host_views import APART, filled, on_host
 from .index_assignment import place
 from .looping import place_recurrence, results_of
-from .pieces import are_products, in_pieces
+from .pieces import are_products, in_pieces, runs, share_much
 from .product_steps import Unchained, partials_of, store_product
 from .recomputing import repeated
 
@@ -307,7 +307,9 @@ class Planner:
         """A concatenation whose pieces no other kernel has to copy; False where that cannot be."""
         if in_pieces(value, self.plan.stored):
             return self._store_pieces(value)
-        return self._are_products(value) and self._store_products(value)
+        if self._are_products(value) and self._store_products(value):
+            return True
+        return share_much(value, self.plan.stored, self.tree) and self._store_runs(value)
 
     def _are_products(self, value: Value) -> bool:
         if not isinstance(value.op, Concat) or value in self.plan.stored or value in self.peaks:
@@ -334,6 +336,28 @@ class Planner:
             return False
         kernel.whole, kernel.peaks = value, self.peaks.get(value, [])
         self.append(kernel, kernel.outputs)
+        return True
+
+    def _store_runs(self, value: Value) -> bool:
+        """A concatenation: for each run of pieces of one shape a kernel stores them, each at its place."""
+        assert isinstance(value.op, Concat)
+        for pieces in runs(value.op.operands):
+            while True:
+                for piece in pieces:
+                    self._require(piece)
+                try:
+                    kernel = self.place(pieces)
+                except Materialise as need:
+                    if need.value in self.plan.stored:
+                        raise Unalignable("a piece of a concatenation fits no kernel") from None
+                    self.store(need.value, [])
+                    continue
+                if not kernel.folds:
+                    break
+                for piece in pieces:
+                    self.store(piece, [])
+            kernel.whole = value
+            self.append(kernel, kernel.outputs)
         return True
 
     def _store_products(self, value: Value) -> bool:
