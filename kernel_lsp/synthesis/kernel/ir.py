@@ -6,6 +6,7 @@ is not known). Variables have no names yet, only the name that each would like t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -65,6 +66,10 @@ class Expr:
     @property
     def axes(self) -> frozenset[Axis]:
         """The axes along which it varies: those of its shape, and an unrolled one."""
+        return self._along
+
+    @functools.cached_property
+    def _along(self) -> frozenset[Axis]:
         return frozenset().union(*(part.axes for part in self.parts))
 
     @property

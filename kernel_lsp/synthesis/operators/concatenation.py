@@ -15,14 +15,18 @@ from .scattering import every_so_often
 
 #: tensors beyond which a concatenation is left to torch: a kernel would ask of each element which of them it is from
 _MOST_PIECES = 8
+#: those that steps may write into one tensor: a kernel stores them there, each at its place
+_MOST_WRITTEN = 1024
 
 
 @lowers("aten.cat", about="Tensors one after the other, up to eight")
-def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
+def cat(
+    values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, most: int = _MOST_PIECES, **_: Any
+) -> Value:
     """Cast to ``out`` each; empty tensors of shape [0] are left out.
 
     Raises:
-        NotLowered: for none and for more than eight.
+        NotLowered: for none and for more than ``most``.
     """
     dim = normalise(dim, len(shape))
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
@@ -30,7 +34,7 @@ def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **
         raise NotLowered("a concatenation of nothing")
     if len(values) == 1:
         return Build.cast(values[0], out)
-    if len(values) > _MOST_PIECES:
+    if len(values) > most:
         raise NotLowered(f"a concatenation of {len(values)} tensors")
     return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)
 
@@ -55,7 +59,8 @@ def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dty
     inside = sympy.expand(size + sympy.Max(0, -start) + sympy.Max(0, end - size))
     before = [] if start == ZERO else between(x, dim, ZERO, start)
     after = [] if same(end, size) else between(x, dim, end, size)
-    return cat([*before, part, *after], dim, shape=(*x.shape[:dim], inside, *x.shape[dim + 1 :]), out=out)
+    shape = (*x.shape[:dim], inside, *x.shape[dim + 1 :])
+    return cat([*before, part, *after], dim, shape=shape, out=out, most=_MOST_WRITTEN)
 
 
 def between(x: Value, dim: int, start: sympy.Expr, end: sympy.Expr) -> list[Value]:
@@ -64,18 +69,42 @@ def between(x: Value, dim: int, start: sympy.Expr, end: sympy.Expr) -> list[Valu
     A forward that fills a tensor step by step would else read each element through all the steps after it.
     """
     whole = [Build.slice(x, dim, start, ONE, sympy.expand(end - start))]
-    pieces = x.op.operands if isinstance(x.op, Concat) and x.op.dim == dim else ()
-    if not pieces or not all(n.is_number for n in (start, end, *(piece.shape[dim] for piece in pieces))):
+    if not isinstance(x.op, Concat) or x.op.dim != dim:
         return whole
-    found, begins = [], ZERO
-    for piece in pieces:
-        ends = begins + piece.shape[dim]
-        first, last = max(start, begins), min(end, ends)
-        if first < last:
-            inside = first == begins and last == ends
-            found.append(piece if inside else Build.slice(piece, dim, first - begins, ONE, last - first))
+    size, found, begins = x.shape[dim], list[Value](), ZERO
+    for piece in x.op.operands:
+        ends = sympy.expand(begins + piece.shape[dim])
+        first, last = _greater(start, begins, size), _less(end, ends, size)
+        if first is None or last is None:
+            return whole
+        if not _is_before(last, first):
+            inside = same(first, begins) and same(last, ends)
+            length = sympy.expand(last - first)
+            found.append(piece if inside else Build.slice(piece, dim, sympy.expand(first - begins), ONE, length))
         begins = ends
     return found
+
+
+def _greater(a: sympy.Expr, b: sympy.Expr, size: sympy.Expr) -> sympy.Expr | None:
+    """The greater of two places of a dimension of that size; None where that is not known."""
+    least = _less(a, b, size)
+    return None if least is None else b if least is a else a
+
+
+def _less(a: sympy.Expr, b: sympy.Expr, size: sympy.Expr) -> sympy.Expr | None:
+    """The lesser of two places, the first of two equal ones; None where that is not known. No place is beyond the end."""
+    if a == b or a == ZERO or same(b, size):
+        return a
+    if b == ZERO or same(a, size):
+        return b
+    difference = sympy.expand(b - a)
+    return None if not difference.is_number else a if difference >= 0 else b
+
+
+def _is_before(last: sympy.Expr, first: sympy.Expr) -> bool:
+    """Whether nothing is from ``first`` to before ``last``."""
+    difference = sympy.expand(last - first)
+    return bool(difference.is_number and difference <= 0)
 
 
 @lowers("aten.select_scatter", about="With a part in place of one place of a dim")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from ..graph.sizes import same_shape
-from ..graph.value import Concat, Pointwise, Value, View, operands
+from ..graph.value import Concat, Fold, Pointwise, Value, View, operands
+
+#: More pieces than these are stored, each at its place; fewer than ``_FEW`` are not, however much they share.
+_MOST_ASKED, _FEW = 8, 4
+#: How many times as much the pieces compute one by one as together where that is much.
+_OFTEN = 2
 
 
 def in_pieces(value: Value, stored: set[Value]) -> bool:
@@ -43,6 +48,39 @@ def are_products(
         and not any(piece in one for one in apart)
         for piece in pieces
     )
+
+
+def share_much(value: Value, stored: set[Value], tree: Callable[[list[Value]], list[Value]]) -> bool:
+    """Whether the pieces of a concatenation are computed from each other, as steps are, or too many to ask of each element which it is in.
+
+    Then each step is computed once for all pieces after it. ``tree``: what a kernel with such roots computes itself.
+    """
+    op = value.op
+    if not isinstance(op, Concat) or value in stored or len(set(op.operands)) < len(op.operands):
+        return False
+    if len(op.operands) > _MOST_ASKED:
+        return True
+    if len(op.operands) < _FEW:
+        return False
+    several = [_computed(tree([piece])) for piece in op.operands]
+    return not any(isinstance(v.op, Fold) for v in tree(list(op.operands))) and sum(map(len, several)) > _OFTEN * len(
+        set().union(*several)
+    )
+
+
+def _computed(values: list[Value]) -> set[Value]:
+    return {v for v in values if isinstance(v.op, Pointwise) and operands(v)}
+
+
+def runs(pieces: Sequence[Value]) -> list[list[Value]]:
+    """The pieces in their order, those of one shape that follow each other together."""
+    found: list[list[Value]] = []
+    for piece in pieces:
+        if found and same_shape(found[-1][-1].shape, piece.shape):
+            found[-1].append(piece)
+        else:
+            found.append([piece])
+    return found
 
 
 def _source(piece: Value) -> Value | None:

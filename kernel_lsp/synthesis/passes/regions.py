@@ -36,8 +36,9 @@ from .fusion import epilogues
 from .host_views import APART, filled, on_host
 from .index_assignment import place
 from .looping import place_recurrence, results_of
-from .pieces import are_products, in_pieces
+from .pieces import are_products, in_pieces, runs, share_much
 from .product_steps import Unchained, partials_of, store_product
+from .recomputing import repeated
 
 
 def plan(
@@ -64,6 +65,8 @@ def plan(
         further = epilogues(graph, order, folded=True, between=inside)
         completes = _reduced_too(order, plain, further, {*chained, *chained.values()})
     forced |= {v.op.start for v in order.values if isinstance(v.op, Scan) and v.op.start is not None}
+    within = {v for root, product in plain.items() for v in _from(order, product, root)}
+    forced |= repeated(order, graph.hints, lambda v: v in completes or v in forced, within | inside.keys())
     for _ in range(200):
         taken = moved(graph, completes, chained) if chained else completes
         attempt = Planner(graph, order, taken, forced, chained, plain, folding)
@@ -113,6 +116,17 @@ def _as_cut(graph: Graph, order: Order, ends: dict[Value, Value]) -> dict[Value,
 def _between(order: Order, first: Value, value: Value, last: Value) -> bool:
     """Whether ``value`` is computed from ``first``, and ``last`` from ``value``."""
     return bool(order.above[value] & order.bit(first) and order.above[last] & order.bit(value))
+
+
+def _from(order: Order, first: Value, last: Value) -> set[Value]:
+    """The values between ``first`` and ``last`` that are computed from ``first``."""
+    found: set[Value] = set()
+    waiting = [last]
+    while waiting:
+        new = [o for o in operands(waiting.pop()) if order.above[o] & order.bit(first) and o is not first]
+        waiting += [o for o in new if o not in found]
+        found.update(new)
+    return found
 
 
 class Planner:
@@ -293,7 +307,9 @@ class Planner:
         """A concatenation whose pieces no other kernel has to copy; False where that cannot be."""
         if in_pieces(value, self.plan.stored):
             return self._store_pieces(value)
-        return self._are_products(value) and self._store_products(value)
+        if self._are_products(value) and self._store_products(value):
+            return True
+        return share_much(value, self.plan.stored, self.tree) and self._store_runs(value)
 
     def _are_products(self, value: Value) -> bool:
         if not isinstance(value.op, Concat) or value in self.plan.stored or value in self.peaks:
@@ -320,6 +336,28 @@ class Planner:
             return False
         kernel.whole, kernel.peaks = value, self.peaks.get(value, [])
         self.append(kernel, kernel.outputs)
+        return True
+
+    def _store_runs(self, value: Value) -> bool:
+        """A concatenation: for each run of pieces of one shape a kernel stores them, each at its place."""
+        assert isinstance(value.op, Concat)
+        for pieces in runs(value.op.operands):
+            while True:
+                for piece in pieces:
+                    self._require(piece)
+                try:
+                    kernel = self.place(pieces)
+                except Materialise as need:
+                    if need.value in self.plan.stored:
+                        raise Unalignable("a piece of a concatenation fits no kernel") from None
+                    self.store(need.value, [])
+                    continue
+                if not kernel.folds:
+                    break
+                for piece in pieces:
+                    self.store(piece, [])
+            kernel.whole = value
+            self.append(kernel, kernel.outputs)
         return True
 
     def _store_products(self, value: Value) -> bool:

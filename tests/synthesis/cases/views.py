@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -173,6 +175,56 @@ def _filled(x: torch.Tensor) -> torch.Tensor:
 
 case("filled_step_by_step", lambda self, x: _filled(x), lambda n: [r(3 + n, 6)])
 case("filled_in_many_steps", lambda self, x: _filled(x), lambda n: [r(3 + n, 14)], steps=(0, 1))
+
+
+def _heat(self: nn.Module, u: torch.Tensor) -> torch.Tensor:
+    for _ in range(4):
+        p = F.pad(u[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
+        u = u + 0.1 * (p[:, 2:, 1:-1] + p[:, :-2, 1:-1] + p[:, 1:-1, 2:] + p[:, 1:-1, :-2] - 4 * u)
+    return u
+
+
+def _life(self: nn.Module, board: torch.Tensor) -> torch.Tensor:
+    for _ in range(3):
+        near = [torch.roll(board, (i, j), (-2, -1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
+        n = sum(near[1:], near[0])
+        board = ((n == 3) | ((board == 1) & (n == 2))).to(board.dtype)
+    return board
+
+
+def _lifted(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    details = []
+    for _ in range(3):
+        even, odd = x[..., ::2], x[..., 1::2]
+        details.append(odd - 0.5 * (even + torch.roll(even, -1, -1)))
+        x = even + 0.25 * (details[-1] + torch.roll(details[-1], 1, -1))
+    return x, *details
+
+
+#: Steps that read neighbours: what a step makes is stored, where the next ones would compute it for each of them.
+case("stencil_steps", _heat, lambda n: [torch.rand(2, 6 + n, 5 + 2 * n)])
+case("rolled_steps", _life, lambda n: [torch.randint(0, 2, (2, 5 + n, 6), dtype=torch.uint8)])
+case("lifting_steps", _lifted, lambda n: [r(3 + n, 16)])
+
+
+def _written(steps: int) -> Callable[..., torch.Tensor]:
+    """Steps write to places of a tensor that may be longer than they are many."""
+
+    def forward(self: nn.Module, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        a, b = torch.zeros_like(k[:, 0]), torch.zeros_like(k[:, 0])
+        out = torch.zeros_like(v)
+        for t in range(steps):
+            e = torch.exp(k[:, t])
+            out[:, t] = (a + 2 * e * v[:, t]) / (b + 2 * e)
+            a, b = 0.9 * a + e * v[:, t], 0.9 * b + e
+        return out
+
+    return forward
+
+
+#: Of eight steps one kernel computes all, of more the loop is a recurrence.
+case("written_step_by_step", _written(8), lambda n: [r(2 + n, 8, 5), r(2 + n, 9 + n, 5)])
+case("written_in_many_steps", _written(9), lambda n: [r(2 + n, 9, 5), r(2 + n, 11 + n, 5)], steps=(0, 1))
 
 
 def _without_diagonal(self: nn.Module, x: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ computes for all steps what needs no state. What has no counterpart in other ste
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import groupby, islice
 
 import sympy
 
@@ -19,7 +19,7 @@ from ...graph.build import Build
 from ...graph.loops import reads_back, results
 from ...graph.lowered import Graph
 from ...graph.order import topological
-from ...graph.sizes import ONE
+from ...graph.sizes import ONE, ZERO
 from ...graph.value import Concat, Pointwise, Recur, Recurrence, TorchCall, Value, View, operands
 from .body import recurrence
 from .chain import LEAST_STEPS, Orbit, chains
@@ -100,6 +100,7 @@ def _collect(graph: Graph, loops: list[Recurrence]) -> None:
     forms, order = Forms(), topological(graph.outputs)
     seen = _seen_by_torch(graph, order)
     for value in order:
+        outer, (value, around) = value, _alike(value)
         found = _pieces(value)
         if found is None or len(found[0]) < LEAST_STEPS:
             continue
@@ -116,6 +117,31 @@ def _collect(graph: Graph, loops: list[Recurrence]) -> None:
         if value in seen and isinstance(made.op, View) and made.op.map.permutation is not None:
             made = Build.pointwise("identity", made, dtype=made.dtype, name=made.name)  # in torch's order of elements
         value.op, value.meaning, value.name = made.op, made.meaning, value.name or made.name
+        outer.op = around or outer.op
+
+
+def _alike(value: Value) -> tuple[Value, Concat | None]:
+    """The longest run of pieces of one shape, and a concatenation with that as one piece; ``value`` itself where no others are beside it.
+
+    Steps wrote them to places of a tensor that is longer than the loop, or may be.
+    """
+    op = value.op
+    if not isinstance(op, Concat) or len(op.operands) <= LEAST_STEPS:
+        return value, None
+    runs = [[*run] for _, run in groupby(op.operands, lambda v: v.shape)]
+    longest = max(runs, key=len)
+    if len(runs) == 1 or len(longest) < LEAST_STEPS:
+        return value, None
+    size = sympy.expand(sum((v.shape[op.dim] for v in longest), ZERO))
+    shape = (*value.shape[: op.dim], size, *value.shape[op.dim + 1 :])
+    together = Value(Concat(tuple(longest), op.dim), shape, value.dtype)
+    before, after = ([v for run in side for v in run] for side in _sides(runs, longest))
+    return together, Concat((*before, together, *after), op.dim)
+
+
+def _sides(runs: list[list[Value]], one: list[Value]) -> tuple[list[list[Value]], list[list[Value]]]:
+    at = next(i for i, run in enumerate(runs) if run is one)
+    return runs[:at], runs[at + 1 :]
 
 
 def _stored_so(whole: Value, d: int) -> Value | None:
