@@ -20,7 +20,8 @@ LIKE_ANOTHER = [name for i, name in enumerate(_ALIKE) if i % 3 or name.startswit
 #: what takes many times as long as the others, to export or to interpret
 LONGEST = [
     *("state_space", "loop_selective_scan", "batch_norm_training_long", "planes_phases", "walked_softmax"),
-    *("filled_in_many_steps", "written_in_many_steps", "written_step_by_step", "split_product", "gru_bidirectional", "attention_by_hand"),
+    *("filled_in_many_steps", "written_in_many_steps", "written_step_by_step"),
+    *("split_product", "gru_bidirectional", "attention_by_hand"),
 ]
 
 

@@ -214,7 +214,8 @@ def _straddling(inside: sympy.Expr, n: sympy.Expr, ranges: Ranges, straddles: St
     if straddles is None or any(factor == ONE for _, factor in terms(inside)):
         return
     for c, factor in terms(inside):
-        inner = quotient(n, c) if factor in ranges else None
+        # A symbol that goes down is not cut: its two parts would have negative sizes.
+        inner = quotient(n, c) if factor in ranges and nonnegative(c) else None
         if inner is None or inner == ONE or same(inner, ranges[factor]):
             continue
         if quotient(ranges[factor], inner) is not None:

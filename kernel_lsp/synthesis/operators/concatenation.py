@@ -93,7 +93,7 @@ def _greater(a: sympy.Expr, b: sympy.Expr, size: sympy.Expr) -> sympy.Expr | Non
 
 def _less(a: sympy.Expr, b: sympy.Expr, size: sympy.Expr) -> sympy.Expr | None:
     """The lesser of two places, the first of two equal ones; None where that is not known. No place is beyond the end."""
-    if a == b or a == ZERO or same(b, size):
+    if a in (b, ZERO) or same(b, size):
         return a
     if b == ZERO or same(a, size):
         return b

@@ -67,7 +67,9 @@ class _Walk:
         self.order, self.hints, self.kept, self.apart = order, hints, kept, apart
         self.chosen: set[Value] = set()
         self.found: dict[Value, frozenset[Access]] = {}  # the accesses of what is computed
-        self.tried: dict[Value, int] = {}  # how many accesses of the same tensors something before it had when it was looked into
+        self.tried: dict[
+            Value, int
+        ] = {}  # how many accesses of the same tensors something before it had when it was looked into
         self.steps: dict[Value, list[Access]] = {}
         self.opaque: set[Value] = set()  # of which nothing is known to gain
         self.moves: dict[tuple[Index, Shape], _Move] = {}  # steps of a chain are alike
@@ -119,7 +121,8 @@ class _Walk:
                 continue
             move = self._move(index, value.shape)
             result.update(
-                (leaf, tuple(move(e) for e in at), guards | move.guards(asked)) for leaf, at, asked in self.found[operand]
+                (leaf, tuple(move(e) for e in at), guards | move.guards(asked))
+                for leaf, at, asked in self.found[operand]
             )
         self.found[value], self.tried[value] = frozenset(result), before
 

@@ -64,6 +64,12 @@ for _name, _settings in (
     ("apart", (1, 1, 4)),
 ):
     case(f"folded_windows_{_name}", _folded(*_settings), lambda n: [r(2, 3, 8 + n, 7 + n)], kernels=1)
+case(
+    "folded_halves",
+    lambda self, x: F.fold(F.unfold(x, 4, stride=2) * 2, x.shape[-2:], 4, stride=2),
+    lambda n: [r(2, 3, 8 + 2 * n, 6 + 2 * n)],
+    kernels=1,
+)
 case("folded_blocks", _folded(1, 0, 2, size=2), lambda n: [r(2, 3, 8 + 2 * n, 6)], kernels=1)
 case(
     "folded_given",
