@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
+import types
 from collections.abc import Iterable
 from typing import Any
 
 from .module_settings import methods
 
+_PROPERTIES = (property, functools.cached_property)
 #: methods of lists, sets and dictionaries that change them
 _CHANGES = frozenset(["append", "extend", "insert", "add", "update", "clear", "discard"])
 
@@ -17,16 +20,16 @@ _CHANGES = frozenset(["append", "extend", "insert", "add", "update", "clear", "d
 def only_changed(kinds: Iterable[type]) -> frozenset[str]:
     """The names of attributes that the methods of some classes change and read nowhere, constructors aside.
 
-    By spelling, also in the functions that methods call by a global name. There are none where a method hands its own
-    object on or has no source: what else reads them is not known then.
+    By spelling, also in properties, and in the user's functions that methods mention by a global name or as part of a module.
+    There are none where a method hands its own object on or has no source: what else reads them is not known then.
     """
     changed: set[str] = set()
     read: set[str] = set()
-    for method in {method for kind in set(kinds) for method in methods(kind)}:
+    for method in {method for kind in set(kinds) for method in (*methods(kind), *_getters(kind))}:
         tree = _tree(method)
         if tree is None or _hands_on(tree):
             return frozenset()
-        read |= {word for called in _called(method) for word in called.__code__.co_names}
+        read |= {word for called in _called(method) for word in _words(called.__code__)}
         targets = {id(target) for node in ast.walk(tree) for target in _targets(node)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
@@ -48,10 +51,32 @@ def _targets(node: ast.AST) -> list[ast.AST]:
     return []
 
 
-def _called(method: Any) -> list[Any]:
-    """The user's functions that a method mentions by a global name."""
-    held = [method.__globals__.get(name) for name in method.__code__.co_names]
-    return [one for one in held if inspect.isfunction(one) and not one.__module__.startswith("torch.")]
+def _getters(kind: type) -> list[Any]:
+    """The functions behind the properties of a class and its bases up to torch's."""
+    held = [one for base in kind.__mro__ if not base.__module__.startswith("torch.") for one in vars(base).values()]
+    found = [one.fget if isinstance(one, property) else one.func for one in held if isinstance(one, _PROPERTIES)]
+    return [inspect.unwrap(getter) for getter in found if inspect.isfunction(getter)]
+
+
+def _called(method: Any) -> set[Any]:
+    """The user's functions that a method mentions, and those that these mention, by a global name or as part of a module."""
+    found: set[Any] = set()
+    waiting = [method]
+    while waiting:
+        function = waiting.pop()
+        words = _words(function.__code__)
+        held = [function.__globals__.get(word) for word in words]
+        held += [getattr(one, word, None) for one in held if isinstance(one, types.ModuleType) for word in words]
+        new = {one for one in held if inspect.isfunction(one) and not one.__module__.startswith("torch.")} - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _words(code: types.CodeType) -> set[str]:
+    """The names in ``code`` and in the functions inside it."""
+    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
+    return set(code.co_names).union(*map(_words, inner))
 
 
 def _hands_on(function: ast.FunctionDef) -> bool:

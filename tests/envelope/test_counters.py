@@ -42,6 +42,30 @@ class HandedOn(Counted):
         return super().forward(x) * seen(self)
 
 
+class ByProperty(Counted):
+    @property
+    def warm(self) -> bool:
+        return self.calls > 3
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) if self.warm else x
+
+
+def twice(module: Any) -> int:
+    return 2 * seen(module)
+
+
+class HoldsAndAsks(nn.Module):
+    """What reads the counter is a function that another function calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Counted()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * twice(self.inner)
+
+
 class Holds(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +82,9 @@ class Holds(nn.Module):
         (Warming, ["calls", "scale"]),
         (ReadByName, ["calls", "scale", "shapes", "total"]),
         (HandedOn, ["calls", "scale", "shapes", "total"]),
+        (ByProperty, ["calls", "scale"]),
         (Holds, ["inner.calls", "inner.scale"]),
+        (HoldsAndAsks, ["inner.calls", "inner.scale"]),
     ],
 )
 def test_conditions_are_about_what_is_read(kind, expected):
