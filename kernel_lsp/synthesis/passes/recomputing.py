@@ -23,13 +23,15 @@ from ..graph.order import Order
 from ..graph.sizes import ZERO, Index, broadcast
 from ..graph.value import Concat, Fold, Gather, Input, Pointwise, Recur, Shape, Value, View, numel, operands
 from ..kernel.access import gather_index
-from ..kernel.execution_plan import Hints, hint
+from ..kernel.execution_plan import Hints, Kernel, hint
 from .host_views import APART
 
 #: What storing an element and a kernel more cost, as so many loads from a cache: memory takes about eight times as long to write or read one.
 _STORING = 16.0
 #: More loads of one element than these are not computed in one kernel, however small a part of what is stored it reads.
 _MOST_LOADS = 128
+#: Costs of an element up to this are worked out where several kernels compute it.
+_LOOKED_INTO = 1000.0
 #: Fewer accesses of the same tensors than these are not looked into.
 _FEW = 8
 #: An operation, as so many loads: of a few instructions, of the special function unit or a division, and of libdevice or a helper.
@@ -60,6 +62,50 @@ def repeated(order: Order, hints: Hints, kept: Callable[[Value], bool], apart: C
     walk = _Walk(order, hints, kept, apart)
     walk.run()
     return walk.chosen
+
+
+def in_several(
+    order: Order, hints: Hints, computed: Iterable[tuple[Kernel, Collection[Value]]], stored: Collection[Value]
+) -> set[Value]:
+    """Values to be stored since several kernels compute them, of those that ``stored`` lacks.
+
+    ``computed``: what each kernel computes itself. Of values that are computed from one another it is the one that saves most.
+    """
+    kernels: dict[Value, list[Kernel]] = {}
+    for kernel, values in computed:
+        for value in values:
+            kernels.setdefault(value, []).append(kernel)
+    walk = _Walk(order, hints, lambda v: v in stored, ())
+    most = _at_most(order, walk.is_leaf)
+    saved: dict[Value, float] = {}
+    for value, users in kernels.items():
+        if len(users) < 2 or len(users) * most[value] <= _STORING or not walk.can_be_stored(value):
+            continue
+        elements = sum(_points(kernel, hints) for kernel in users)
+        own = _cost(walk.needs(value), 0, ()) if most[value] < _LOOKED_INTO else _LOOKED_INTO
+        gain = elements * (own - 1.0) - walk.elements(value) * (own + _STORING)
+        if gain > 0:
+            saved[value] = gain
+    found: set[Value] = set()
+    for value in sorted(saved, key=lambda v: (-saved[v], order.place[v])):
+        if not any(order.above[value] & order.bit(f) or order.above[f] & order.bit(value) for f in found):
+            found.add(value)
+    return found
+
+
+def _at_most(order: Order, is_leaf: Callable[[Value], bool]) -> dict[Value, float]:
+    """What one element of each value costs where nothing is needed twice, up to ``_LOOKED_INTO``."""
+    costs: dict[Value, float] = {}
+    for value in order.values:
+        needs = [_CHOSEN if is_leaf(o) else costs[o] for o in operands(value)]
+        costs[value] = min(_work(value) + sum(needs), _LOOKED_INTO)
+    return costs
+
+
+def _points(kernel: Kernel, hints: Hints) -> int:
+    """How many points the domain of a kernel has."""
+    size = kernel.domain.size
+    return hint(sympy.Mul(*(size[atom] for atom in [*kernel.domain.kept, *kernel.domain.reduced])), hints)
 
 
 class _Walk:
@@ -145,7 +191,7 @@ class _Walk:
         again = len(accesses) - len({leaf for leaf, _, _ in accesses})
         if again < _FEW or again <= self.tried[value] * 1.25 or isinstance(value.op, View):
             return None
-        needs = self._needs(value)
+        needs = self.needs(value)
         places: dict[Value, list[int]] = {}
         for i, need in enumerate(needs):
             places.setdefault(need.value, []).append(i)
@@ -153,11 +199,11 @@ class _Walk:
         best: tuple[float, Value] | None = None
         for candidate in self.order.values[: self.order.place[value]]:
             at = places.get(candidate, [])
-            if len(at) < 2 or not self._can_be_stored(candidate):
+            if len(at) < 2 or not self.can_be_stored(candidate):
                 continue
             own = _cost(needs, at[0], ())
             less = whole - _cost(needs, 0, at)
-            share = self._elements(candidate) / self._elements(value)
+            share = self.elements(candidate) / self.elements(value)
             gain = less - own * share - _STORING * max(1.0, share)
             if gain <= 0 and len(accesses) > _MOST_LOADS and less > own:
                 gain = less - whole  # whatever it costs: the most that goes
@@ -172,15 +218,15 @@ class _Walk:
             self.opaque.add(value)
         return None
 
-    def _can_be_stored(self, value: Value) -> bool:
+    def can_be_stored(self, value: Value) -> bool:
         computed = isinstance(value.op, Pointwise | Concat | Gather) and not self.is_leaf(value)
         storable = value.dtype != torch.bool and value.dtype not in FLOAT8 and not value.dtype.is_complex
         return computed and storable and value not in self.apart
 
-    def _elements(self, value: Value) -> int:
+    def elements(self, value: Value) -> int:
         return max(1, hint(numel(value.shape), self.hints))
 
-    def _needs(self, value: Value) -> list[_Need]:
+    def needs(self, value: Value) -> list[_Need]:
         """All that one element of ``value`` needs, itself first; each element once."""
         result: list[_Need] = []
         known: dict[Access, int] = {}

@@ -38,7 +38,7 @@ from .index_assignment import place
 from .looping import place_recurrence, results_of
 from .pieces import are_products, in_pieces, runs, share_much
 from .product_steps import Unchained, partials_of, store_product
-from .recomputing import repeated
+from .recomputing import in_several, repeated
 
 
 def plan(
@@ -152,6 +152,7 @@ class Planner:
         self.plan = Plan(stored=set(graph.inputs))
         self.viewed: set[Value] = set()  # the views that torch takes
         self.busy: list[Value] = []
+        self.computed: list[tuple[Kernel, list[Value]]] = []  # what each kernel without a product computes itself
         self.multiplied: list[tuple[Kernel, list[Value]]] = []  # what each product's kernel reads for its operands
         self.peaks: dict[Value, list[Value]] = {}
         for v in order.values:
@@ -161,7 +162,8 @@ class Planner:
     def run(self) -> set[Value]:
         """Plan everything; returns values to be stored next time before a kernel reads them.
 
-        They have reductions inside that two kernels computed, or a product's kernel computes them and a later step stores them.
+        They have reductions inside that two kernels computed, or a product's kernel computes them and a later step stores them, or
+        they cost more than a store and the loads in several kernels.
         """
         again: set[Value] = set()
         computed_in: dict[Value, Kernel] = {}
@@ -177,6 +179,8 @@ class Planner:
                     again.add(value)
         for kernel, before in self.multiplied:
             again.update(v for v in multiplied(kernel, self.plan.stored) if v not in before and v not in self.forced)
+        if not again:
+            again = in_several(self.order, self.graph.hints, self.computed, self.plan.stored | self.forced)
         return again
 
     # -- storing one value ------------------------------------------------------------------------------------
@@ -231,6 +235,8 @@ class Planner:
         """Plan ``step``, which stores ``values``."""
         if isinstance(step, Kernel) and step.contract is not None:
             self.multiplied.append((step, multiplied(step, self.plan.stored)))
+        elif isinstance(step, Kernel):
+            self.computed.append((step, self.tree([v for v, _ in step.stores])))
         self.plan.steps.append(step)
         self.plan.stored.update(values)
 
