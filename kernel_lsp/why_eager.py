@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Iterator
 
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.source_digest import source_digest
@@ -85,7 +86,7 @@ _WORDS = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign 
             value = eval(side, names)
             words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
         return text, words"""
-#: the same before a tensor was told of without its elements
+#: ``_WORDS`` before a tensor was told of without its elements
 _WHOLE_WORDS = _WORDS.replace(
     """            value = eval(side, names)
             words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
@@ -93,7 +94,7 @@ _WHOLE_WORDS = _WORDS.replace(
     """            words += f", but {side} is {eval(side, names)}"
 """,
 )
-#: the same before devices and classes of tensors were told in words
+#: ``_WORDS`` before devices and classes of tensors were told in words
 _EARLIER_WORDS = """        words = f"expected {text}"
         if isinstance(part, ast.Compare):
             side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
@@ -194,21 +195,28 @@ def _of_several(text: str) -> str:
 #: where no envelope has such a table
 _UNTABLED = _REASONS.replace(_SPELLED, "").replace(_OF_TABLES, "").replace(_LACKS_A_ROW, _LACKS)
 _SEVERAL, _SEVERAL_UNTABLED = _of_several(_REASONS), _of_several(_UNTABLED)
-#: before it was looked whether the source is still that of the class
-_UNGUARDED, _SEVERAL_UNGUARDED, _UNTABLED_UNGUARDED, _SEVERAL_UNTABLED_UNGUARDED = (
-    text.replace(_NAMED, "").replace(_READ, _UNGUARDED_READ)
-    for text in (_REASONS, _SEVERAL, _UNTABLED, _SEVERAL_UNTABLED)
-)
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
-#: before a forward of a submodule's own was looked for; before transforms, and tracing, were told of in words
-_HOOKED, _SEVERAL_HOOKED = (
-    text.replace(_OF_HOOKS, '"a submodule has a forward hook"')
-    for text in (_UNTABLED_UNGUARDED, _SEVERAL_UNTABLED_UNGUARDED)
+#: what the functions had before each change of them, the youngest change first: (text since then, text before)
+_CHANGES = (
+    [(_NAMED, ""), (_READ, _UNGUARDED_READ)],  # it is looked whether the source is still that of the class
+    [(_OF_HOOKS, '"a submodule has a forward hook"')],  # a forward of a submodule's own is looked for
+    [(_OF_TRANSFORMS, "")],
+    [(_OF_TRACING, "")],
+    [(_WORDS, _WHOLE_WORDS)],
+    [(_OF_DEVICES, ""), (_WHOLE_WORDS, _EARLIER_WORDS)],
+    [(_OF_VIEWS, "")],
 )
-_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED = (text.replace(_OF_TRANSFORMS, "") for text in (_HOOKED, _SEVERAL_HOOKED))
-_UNTRACED, _SEVERAL_UNTRACED = (text.replace(_OF_TRACING, "") for text in (_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED))
-_WHOLE = _UNTRACED.replace(_WORDS, _WHOLE_WORDS)
-_EARLIER = _UNTRACED.replace(_OF_DEVICES, "").replace(_WORDS, _EARLIER_WORDS)
+
+
+def _by_age() -> Iterator[str]:
+    """The functions in all their forms, the youngest first."""
+    texts = [_REASONS, _SEVERAL, _UNTABLED, _SEVERAL_UNTABLED]
+    yield from texts
+    for change in _CHANGES:
+        for since, before in change:
+            texts = [text.replace(since, before) for text in texts]
+        yield from texts
+
 
 _LOOK = f"""    module = sys.modules.get(<alias>.__module__)
     if os.environ.get("{VARIABLE}") == "0":
@@ -354,26 +362,9 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     if class_name is None:
         return None
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
-    texts = [
-        _REASONS,
-        _SEVERAL,
-        _UNTABLED,
-        _SEVERAL_UNTABLED,
-        _UNGUARDED,
-        _SEVERAL_UNGUARDED,
-        _UNTABLED_UNGUARDED,
-        _SEVERAL_UNTABLED_UNGUARDED,
-        _HOOKED,
-        _SEVERAL_HOOKED,
-        _UNTRANSFORMED,
-        _SEVERAL_UNTRANSFORMED,
-        _UNTRACED,
-        _SEVERAL_UNTRACED,
-    ]
-    texts += [_WHOLE, _EARLIER, _EARLIER.replace(_OF_VIEWS, "")]
-    versions = [_tail(*about, reasons) for reasons in texts]
-    known = [ast.dump(ast.Module(ast.parse(version).body, [])) for version in versions]
-    return there[0].lineno if ast.dump(ast.Module(there, [])) in known else None
+    found = ast.dump(ast.Module(there, []))
+    known = (ast.dump(ast.Module(ast.parse(_tail(*about, reasons)).body, [])) for reasons in _by_age())
+    return there[0].lineno if found in known else None
 
 
 def _parsed(body: str) -> ast.Module | None:

@@ -20,21 +20,17 @@ def doubled(tree: Any) -> Any:
 
 def convert(module: torch.nn.Module, dtype: torch.dtype) -> None:
     """A module's floats to ``dtype``, and complex tensors to the one with such parts: ``module.to`` would drop their imaginary parts."""
+    module._apply(lambda tensor: _converted(tensor, dtype))
 
-    def converted(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.is_complex():
-            return tensor.to(dtype.to_complex())
-        return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-    module._apply(converted)
+def _converted(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if tensor.is_complex():
+        return tensor.to(dtype.to_complex())
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def _doubled(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    if value.dtype.is_floating_point:
-        return value.double()
-    return value.to(torch.complex128) if value.dtype.is_complex else value
+    return _converted(value, torch.float64) if isinstance(value, torch.Tensor) else value
 
 
 def copied(tree: Any) -> Any:

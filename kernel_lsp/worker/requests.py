@@ -125,7 +125,7 @@ class Desk:
         device = given["device"]
         if device == "interpreter" and method != "compare":
             return await self._validate_without_gpu(given, emit)
-        result = await self._with_unmarked_process("native", method, given, emit, given["seconds"] + 30)
+        result = await self._validated_with_retry("native", method, given, emit, given["seconds"] + 30)
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
         return result  # type: ignore[no-any-return]
 
@@ -148,7 +148,7 @@ class Desk:
             self.zygotes["native"].run("compile", given, lambda *_: None, min(given["seconds"], COMPILE_SECONDS))
         )
         try:
-            result = await self._with_unmarked_process("interpreter", "validate", given, emit, given["seconds"] + 15)
+            result = await self._validated_with_retry("interpreter", "validate", given, emit, given["seconds"] + 15)
             verdict = result["verdict"]
             result.pop("rates", None)
             if verdict["status"] not in schema.CORRECT:
@@ -168,7 +168,7 @@ class Desk:
             compiling.cancel()
             await asyncio.wait({compiling}, timeout=5)
 
-    async def _with_unmarked_process(
+    async def _validated_with_retry(
         self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float
     ) -> Any:
         """As ``_validated_once``; where the process crashes in a check, once more without that one.

@@ -121,6 +121,23 @@ class DoubleTriton(Double):
         return y
 """
 
+#: of a module that gives ``x * 2``; it leaves those calls to eager for which ``{elsewhere}`` holds
+DOUBLED_KERNEL = """
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+class DoubledTriton(Doubled):
+    def forward(self, x):
+        if {elsewhere} or x.numel() == 0 or x.dtype != torch.float32 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        double_kernel[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
+        return y
+"""
+
 #: The variance of huge inputs' cubes is beyond float32: eager on the CPU gives NaN there, the kernel zeros, float64 numbers.
 CUBED_NORM = """
 class CubedNorm(nn.Module):

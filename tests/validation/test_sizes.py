@@ -4,21 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-KERNEL = """
-@triton.jit
-def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+from tests.validation.modules import DOUBLED_KERNEL
 
-class DoubledTriton(Doubled):
-    def forward(self, x):
-        if {elsewhere} or x.numel() == 0 or x.dtype != torch.float32 or (torch.is_grad_enabled() and x.requires_grad):
-            return super().forward(x)
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        double_kernel[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
-        return y
-"""
 MODULE = """
 import os, signal
 class Doubled(nn.Module):
@@ -33,7 +20,7 @@ CRASHES = "if x.numel() == 0: os.kill(os.getpid(), signal.SIGSEGV)"
 
 @pytest.mark.parametrize("elsewhere", ["x.shape[1] // 2 != 32", "x.shape[1:] != (64, 20)", "x.shape != (3, 64, 20)"])
 def test_a_kernel_for_the_sizes_of_the_example_is_tested_at_these(validate, elsewhere):
-    result = validate(MODULE.format(before="pass"), "Doubled", KERNEL.format(elsewhere=elsewhere))
+    result = validate(MODULE.format(before="pass"), "Doubled", DOUBLED_KERNEL.format(elsewhere=elsewhere))
     verdict = result["verdict"]
     assert verdict["status"] == "ok", verdict["reason"]
     (example,) = [check for check in verdict["checks"] if check["name"] == "example inputs"]
@@ -41,12 +28,12 @@ def test_a_kernel_for_the_sizes_of_the_example_is_tested_at_these(validate, else
 
 
 def test_a_kernel_that_is_never_launched_cheats(validate):
-    verdict = validate(MODULE.format(before="pass"), "Doubled", KERNEL.format(elsewhere="True"))["verdict"]
+    verdict = validate(MODULE.format(before="pass"), "Doubled", DOUBLED_KERNEL.format(elsewhere="True"))["verdict"]
     assert verdict["status"] == "cheating" and "no Triton kernel" in verdict["reason"]
 
 
 def test_a_check_in_which_the_module_crashes_is_left_out_and_said(validate):
-    result = validate(MODULE.format(before=CRASHES), "Doubled", KERNEL.format(elsewhere="False"))
+    result = validate(MODULE.format(before=CRASHES), "Doubled", DOUBLED_KERNEL.format(elsewhere="False"))
     verdict = result["verdict"]
     assert verdict["status"] == "ok", verdict["reason"]
     assert "no elements (the process that runs the module crashed there)" in verdict["limits"]

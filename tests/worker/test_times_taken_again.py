@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.validation.modules import DOUBLED_KERNEL
+
 #: The trial makes a module of its own each time it times eager: the first ``SLOW`` of these take 80 ms a call, others 4 ms.
 MODULE = """
 import time
@@ -20,22 +22,9 @@ class Doubled(torch.nn.Module):
         return x * 2
 def get_inputs(): return [torch.randn(6, 40)]
 """
-KERNEL = """
-import torch, triton, triton.language as tl
-from module import Doubled
-@triton.jit
-def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
-class DoubledTriton(Doubled):
-    def forward(self, x):
-        if x.dtype != torch.float32 or x.numel() == 0 or (torch.is_grad_enabled() and x.requires_grad):
-            return super().forward(x)
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        double_kernel[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
-        return y
-"""
+KERNEL = "import torch, triton, triton.language as tl\nfrom module import Doubled\n" + DOUBLED_KERNEL.format(
+    elsewhere="False"
+)
 
 
 @pytest.fixture

@@ -31,12 +31,12 @@ from ..kernel.domain import Unalignable
 from ..kernel.execution_plan import Call, HostView, Kernel, Materialise, Plan, Step
 from ..kernel.reads import multiplied
 from .chains import between, moved
+from .concatenation_steps import store_in_products, store_piece_by_piece
 from .cuts import is_cut
 from .fusion import epilogues
 from .host_views import APART, filled, on_host
 from .index_assignment import place
 from .looping import place_recurrence, results_of
-from .pieces import are_products, in_pieces, runs, share_much
 from .product_steps import Unchained, partials_of, store_product
 from .recomputing import in_several, repeated
 
@@ -132,7 +132,7 @@ def _from(order: Order, first: Value, last: Value) -> set[Value]:
 class Planner:
     """One attempt at a plan: what is stored so far, and the steps to it.
 
-    Products have their part in ``product_steps.py``.
+    Products have their part in ``product_steps.py``, concatenations in ``concatenation_steps.py``.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Planner:
                 store_product(self, value, self.completes[value])
             elif is_cut(value) and self._only_read_by(value) and (whole := operands(value)[0]) in self.completes:
                 store_product(self, whole, self.completes[whole], value)
-            elif isinstance(value.op, Concat) and self._store_piece_by_piece(value):
+            elif isinstance(value.op, Concat) and store_piece_by_piece(self, value):
                 pass
             else:
                 self._store_kernel(value, pending)
@@ -248,10 +248,10 @@ class Planner:
         siblings = [v for v in self.order.values if isinstance(v.op, TorchCall) and (v.op.call or v.op) is call]
         self.append(Call(siblings), siblings)
 
-    def _require(self, value: Value) -> None:
+    def require(self, value: Value) -> None:
         """Store what a kernel for ``value`` cannot compute itself: torch calls, products, forced values."""
         for v in self.tree([value]):
-            if v is not value and self._are_products(v) and self._store_products(v):
+            if v is not value and store_in_products(self, v):
                 continue
             for operand in operands(v):
                 if operand in self.plan.stored:
@@ -280,7 +280,7 @@ class Planner:
 
     def _store_kernel(self, value: Value, pending: list[Value]) -> None:
         while True:
-            self._require(value)
+            self.require(value)
             if value in self.plan.stored:
                 return
             try:
@@ -309,80 +309,6 @@ class Planner:
         """The peaks of what it stores."""
         return [p for v, _ in kernel.stores for p in self.peaks.get(v, [])]
 
-    def _store_piece_by_piece(self, value: Value) -> bool:
-        """A concatenation whose pieces no other kernel has to copy; False where that cannot be."""
-        if in_pieces(value, self.plan.stored):
-            return self._store_pieces(value)
-        if self._are_products(value) and self._store_products(value):
-            return True
-        return share_much(value, self.plan.stored, self.tree) and self._store_runs(value)
-
-    def _are_products(self, value: Value) -> bool:
-        if not isinstance(value.op, Concat) or value in self.plan.stored or value in self.peaks:
-            return False
-        apart = (self.graph.outputs, self.plan.stored, self.forced, self.peaks)
-        return are_products(value, self.completes, self.chained, self.order.users, apart)
-
-    def _store_pieces(self, value: Value) -> bool:
-        """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
-
-        False where it would reduce or scan something.
-        """
-        assert isinstance(value.op, Concat)
-        pieces = list(value.op.operands)
-        while True:
-            for piece in pieces:
-                self._require(piece)
-            try:
-                kernel = self.place(pieces)
-                break
-            except Materialise as need:
-                self.store(need.value, [])
-        if kernel.folds:
-            return False
-        kernel.whole, kernel.peaks = value, self.peaks.get(value, [])
-        self.append(kernel, kernel.outputs)
-        return True
-
-    def _store_runs(self, value: Value) -> bool:
-        """A concatenation: for each run of pieces of one shape a kernel stores them, each at its place."""
-        assert isinstance(value.op, Concat)
-        for pieces in runs(value.op.operands):
-            while True:
-                for piece in pieces:
-                    self._require(piece)
-                try:
-                    kernel = self.place(pieces)
-                except Materialise as need:
-                    if need.value in self.plan.stored:
-                        raise Unalignable("a piece of a concatenation fits no kernel") from None
-                    self.store(need.value, [])
-                    continue
-                if not kernel.folds:
-                    break
-                for piece in pieces:
-                    self.store(piece, [])
-            kernel.whole = value
-            self.append(kernel, kernel.outputs)
-        return True
-
-    def _store_products(self, value: Value) -> bool:
-        """The kernel of each product stores its piece where that belongs.
-
-        False where a piece is not what a product's kernel stores in the end; what was learned of that stays in ``completes``.
-        """
-        steps, multiplied = [*self.plan.steps], [*self.multiplied]
-        stored, viewed = set(self.plan.stored), set(self.viewed)
-        for piece in operands(value):
-            self.busy.append(piece)
-            store_product(self, piece, self.completes[piece], whole=value)
-            self.busy.pop()
-            if piece in self.plan.stored:  # with memory of its own
-                self.plan.steps, self.multiplied, self.viewed = steps, multiplied, viewed
-                self.plan.stored = stored
-                return False
-        return True
-
     def _store_partial(self, value: Value) -> None:
         """The buffers of split reductions of the same elements: the kernel of the reductions, each program taking one chunk."""
         op = value.op
@@ -391,7 +317,7 @@ class Planner:
         wholes = [_whole(v) for v in together]
         while True:
             for whole in wholes:
-                self._require(whole)
+                self.require(whole)
             try:
                 kernel = self.place(wholes)
                 break

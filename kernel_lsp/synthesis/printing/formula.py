@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
@@ -64,19 +65,17 @@ def formula(
 
     ``sizes``: what size symbols are called, for sizes that are computed with.
     """
-    text = _Printer(names, sizes).text(value, top)[0]
-    if len(text) <= _LONGEST:
-        return text
-    text = _Printer(names, sizes, indices=False).text(value, top)[0]
-    if len(text) <= _LONGEST:
-        return text
-    shown = ""
-    for levels in itertools.count(2):
-        text = _Printer(names, sizes, levels).text(value, top)[0]
-        if len(text) > _LONGEST or text == shown:  # a long concatenation is never shown whole
-            break
-        shown = text
-    return shown or text
+    for indices in (True, False):
+        with contextlib.suppress(_TooLong):
+            return _Printer(names, sizes, indices=indices, longest=_LONGEST).text(value, top)[0]
+    shown = _Printer(names, sizes, levels=2).text(value, top)[0]
+    with contextlib.suppress(_TooLong):
+        for levels in itertools.count(3) if len(shown) <= _LONGEST else ():
+            text = _Printer(names, sizes, levels, longest=_LONGEST).text(value, top)[0]
+            if text == shown:  # a long concatenation is never shown whole
+                break
+            shown = text
+    return shown
 
 
 def formulas(pairs: list[tuple[str, Value]], names: dict[Value, str], sizes: dict[sympy.Symbol, str]) -> str:
@@ -95,7 +94,17 @@ def definitions(text: str) -> list[str]:
     return [line for name, line in DEFINITIONS.items() if re.search(rf"\b(mean_of_|sum_of_)?{name}\(", text)]
 
 
+class _TooLong(Exception):
+    """A formula is longer than its printer's ``longest``."""
+
+
 class _Printer:
+    """Prints formulas.
+
+    ``levels``: how many are printed, None for all. ``longest``: a text of more characters is given up as soon as a part of it has as many;
+    where operations share their operands the whole text is exponential in their number.
+    """
+
     def __init__(
         self,
         names: dict[Value, str],
@@ -103,11 +112,23 @@ class _Printer:
         levels: int | None = None,
         *,
         indices: bool = True,
+        longest: int | None = None,
     ) -> None:
-        self.names, self.sizes, self.levels, self.indices = names, sizes or {}, levels, indices
+        self.names, self.sizes, self.levels, self.indices, self.longest = names, sizes or {}, levels, indices, longest
         self.level = 0
 
     def text(self, value: Value, top: bool = False) -> tuple[str, int]:
+        """The formula of ``value``, and how strongly its last operation binds.
+
+        Raises:
+            _TooLong: it has more than ``longest`` characters.
+        """
+        text, precedence = self._text(value, top)
+        if self.longest is not None and len(text) > self.longest:
+            raise _TooLong
+        return text, precedence
+
+    def _text(self, value: Value, top: bool) -> tuple[str, int]:
         if value in self.names and not top:
             return self.names[value], ATOM
         op = value.op

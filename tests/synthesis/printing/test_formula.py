@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 import torch
 from torch import nn
 
-from kernel_lsp.synthesis.printing.formula import LEFT_OUT
+from kernel_lsp.synthesis.graph.value import Input, Pointwise, Value
+from kernel_lsp.synthesis.printing.formula import LEFT_OUT, formula
 from tests.synthesis.schedule.test_tile_order import written
 
 
@@ -24,3 +26,16 @@ class Stacked(nn.Module):
 def test_a_long_concatenation_ends_with_dots() -> None:
     docstring = written(Stacked(), torch.randn(2, 5, 16)).split('"""')[1]
     assert LEFT_OUT in docstring and "exp" in docstring
+
+
+@pytest.mark.timeout(5)
+def test_values_that_are_shared_over_and_over_have_a_short_formula() -> None:
+    """Its whole text would have 2 ** 60 terms: only parts of it may be printed."""
+    shape = (sympy.Integer(4),)
+    x, y = (Value(Input(name, "argument"), shape, torch.float32, name) for name in "xy")
+    value, names = x, {x: "x", y: "y"}
+    for _ in range(60):
+        product = Value(Pointwise("mul", (value, y)), shape, torch.float32)
+        value = Value(Pointwise("add", (product, value)), shape, torch.float32)
+    text = formula(value, names)
+    assert len(text) <= 480 and text.startswith("(") and LEFT_OUT in text
