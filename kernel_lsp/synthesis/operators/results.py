@@ -14,9 +14,15 @@ from kernel_lsp.naming import attribute
 from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
-from ..graph.value import Pointwise, Value, input_of, viewed
+from ..graph.value import Input, Pointwise, TorchCall, Value, View, input_of, viewed
 from . import complex_numbers
 from .untraceable import Untraceable
+
+
+_ATEN = torch.ops.aten
+_COPIES = frozenset((_ATEN.contiguous.default, _ATEN.clone.default))
+#: operators that leave a tensor as it is, or copy it in the order that it has
+_SAME = _COPIES | {_ATEN.alias.default, _ATEN.detach.default, _ATEN.to.dtype, _ATEN._to_copy.default, _ATEN.dropout.default}
 
 
 def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
@@ -32,7 +38,7 @@ def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph
     for i, (spec, given) in enumerate(zip(specs, node.args[0], strict=True)):
         value = complex_numbers.whole(env.get(given) if isinstance(given, torch.fx.Node) else given)
         if spec.kind is OutputKind.USER_OUTPUT or i >= own:
-            graph.output_leaves.append(value)
+            graph.output_leaves.append(_row_major(value, given))
             continue
         if spec.kind is not OutputKind.BUFFER_MUTATION:
             held = spec.kind.name.startswith("PARAMETER")
@@ -70,6 +76,33 @@ def _before_batch_norm(node: torch.fx.Node) -> torch.fx.Node:
             break
         node = norm.args[place]  # type: ignore[assignment, index]
     return node
+
+
+def _row_major(leaf: Any, node: Any) -> Any:
+    """``leaf``, or for a view that torch would take in another order a copy in row-major order, where eager's result has that order."""
+    if not isinstance(leaf, Value) or leaf.dtype.is_complex or not _is_turned(leaf) or not node.meta["val"].is_contiguous():
+        return leaf
+    if isinstance(viewed(leaf).op, Input | TorchCall) and not _is_copied(node):
+        return leaf  # whose memory eager may have in the order that makes the view row-major
+    return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, "contiguous")
+
+
+def _is_turned(value: Value) -> bool:
+    """Whether it is a permuted or expanded view, but for dimensions of size one."""
+    while isinstance(value.op, View) and value.op.name in ("permute", "expand", "squeeze", "unsqueeze"):
+        if value.op.name in ("permute", "expand") and not value.op.map.keeps_order:
+            return True
+        value = value.op.operand
+    return False
+
+
+def _is_copied(node: Any) -> bool:
+    """Whether the last operators that leave elements as they are make them row-major."""
+    while node.op == "call_function" and node.target in _SAME:
+        if node.target in _COPIES:
+            return True
+        node = node.args[0]
+    return False
 
 
 def _assigned(one: Kept, graph: Graph, first: int, returned: list[Value]) -> Assigned:

@@ -251,6 +251,8 @@ class Planner:
     def require(self, value: Value) -> None:
         """Store what a kernel for ``value`` cannot compute itself: torch calls, products, forced values."""
         for v in self.tree([value]):
+            if v in self.plan.stored:  # for what came before it
+                continue
             if v is not value and store_in_products(self, v):
                 continue
             for operand in operands(v):
