@@ -98,7 +98,8 @@ def definitions(spec: pytree.TreeSpec, module: str, alias: str) -> list[str]:
         if path is None:
             elsewhere = "" if _in(sys.modules.get(kind.__module__), kind) is None else "; import it there"
             raise Unwritable(
-                "forward", f"the result is of the class {kind.__name__}, which is not at the top of the module{elsewhere}"
+                "forward",
+                f"the result is of the class {kind.__name__}, which is not at the top of the module{elsewhere}",
             )
         lines.append(f"{name} = sys.modules[{alias}.__module__].{path}")
     return lines

@@ -201,10 +201,10 @@ _COPIED = '''def _copied(results):
     return results'''
 
 #: comes first: a dataclass may be a dict as well
-_COPIED_RECORDS = '''    if dataclasses.is_dataclass(results):
+_COPIED_RECORDS = """    if dataclasses.is_dataclass(results):
         names = [field.name for field in dataclasses.fields(results) if field.init]
         return type(results)(**{name: _copied(getattr(results, name)) for name in names})
-    if isinstance(results, dict):'''
+    if isinstance(results, dict):"""
 
 _SETTINGS = '''def _settings():
     """What torch's own operators go by beside their arguments; a graph has them as they were when it was captured."""

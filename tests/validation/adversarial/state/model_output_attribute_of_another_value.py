@@ -4,6 +4,7 @@ from tests.validation.adversarial.material import MODEL_OUTPUT, elementwise
 
 MODULE = MODEL_OUTPUT
 KERNEL = "from module import Result\n" + elementwise("Named", "x * 2").replace(
-    "        return y\n", "        result = Result(last=y)\n        object.__setattr__(result, 'last', x)\n        return result\n"
+    "        return y\n",
+    "        result = Result(last=y)\n        object.__setattr__(result, 'last', x)\n        return result\n",
 )
 EXPECTED = {"wrong"}
