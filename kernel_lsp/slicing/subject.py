@@ -19,6 +19,7 @@ from kernel_lsp.slicing.conditions import conditions
 from kernel_lsp.slicing.naming import Captured
 from kernel_lsp.slicing.verify import Nursery, all_described, described
 from kernel_lsp.specimen import examples, looking, modules
+from kernel_lsp.validation import channel
 
 #: from the least to the most that is taken over as it stands
 ATTEMPTS = (
@@ -116,7 +117,7 @@ def _same_numbers(module: torch.nn.Module, example: examples.Example, outputs: l
         examples.seed_all(1)
         with torch.no_grad():
             result = module(*example.args, **example.kwargs)
-        return [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+        return [t for t in pytree.tree_leaves(channel.plain(result)) if isinstance(t, torch.Tensor)]
 
     def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
         return len(a) == len(b) and all(map(_close, a, b))

@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import processes
 from kernel_lsp.specimen import examples, faking, faults
+from kernel_lsp.validation import channel
 
 #: seconds for one slice
 SECONDS = 60.0
@@ -131,7 +132,7 @@ def _described(path: str, root: str | None, given: str | None) -> dict[str, Any]
     result: dict[str, Any] = {
         "state": [[name, *described(tensor)] for name, tensor in model.state_dict().items()],
         "inputs": all_described((args, kwargs)),
-        "outputs": None if faked is None else all_described(faked[0]),
+        "outputs": None if faked is None else all_described(channel.plain(faked[0])),
         "file": None,
     }
     if given is not None:
@@ -141,7 +142,9 @@ def _described(path: str, root: str | None, given: str | None) -> dict[str, Any]
         with torch.no_grad():
             outputs = model(*args, **kwargs)
         result["file"] = f"{given}.out"
-        torch.save([t for t in pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor)], f"{given}.out")
+        torch.save(
+            [t for t in pytree.tree_leaves(channel.plain(outputs)) if isinstance(t, torch.Tensor)], f"{given}.out"
+        )
     return result
 
 

@@ -22,7 +22,8 @@ _A_SIZE = "a size depends on values in the tensors"
 _IN_NUMPY = "it leaves torch for numpy"
 _ONE_MEMORY = "it changes a buffer that lies in the same memory as another buffer or parameter"
 _OWN_GRADIENTS = "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad are"
-_OBJECT = "it returns an object that is no tensor, tuple, named tuple, list or dict"
+_OBJECT = "it returns an object that is no tensor, tuple, named tuple, list, dict or dataclass"
+_NOT_REBUILT = "it returns a dataclass that cannot be made from its fields"
 #: what torch says → what it means, with what a group of the pattern found
 _WORDS = (
     (
@@ -33,6 +34,7 @@ _WORDS = (
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
     (r"(?:[\w<>]+\.)*(\w+)'?>? in output, which is not a known type", _OBJECT + " ({})"),
+    (r"NotRebuilt: (\w+) cannot be made from its fields: (.*)", _NOT_REBUILT + " ({}: {})"),
     (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
     (r"expected compiled_fn to be GraphModule", _ONE_MEMORY),
     (r"fake tensor in the exported program constant's list", _OWN_GRADIENTS),
@@ -83,6 +85,7 @@ _ADVICE = {
     _A_SIZE: "Data-dependent control flow must become torch.where, or stay outside the module.",
     _IN_NUMPY: "Use torch's own functions there.",
     _OBJECT: "Return one of these from a module of its own, and make the object outside it; or leave it to torch.",
+    _NOT_REBUILT: "Set its fields by its constructor alone, or return a tuple and make the object outside the module; or leave it to torch.",
     _ONE_MEMORY: "Register it under one name, or give each name a copy (clone).",
 }
 

@@ -18,7 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from . import attributes, only_sizes
+from . import attributes, only_sizes, records
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -66,10 +66,11 @@ def capture(
     cannot reason about the sizes only the first dimension of each tensor is left dynamic, then none; in a deep convolutional network, or
     where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other
     of the sizes that are tried is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
-    (``attributes.of``).
+    (``attributes.of``). Dataclasses in what forward returns are records in the form of the results (``records.Form``).
 
     Raises:
         Assigned: forward assigns other attributes.
+        NotRebuilt: forward returns a dataclass that cannot be made from its fields.
         Exception: what torch.export raises, whatever sizes are dynamic.
     """
     paths: list[str] = []
@@ -96,8 +97,8 @@ def _captured(
             with _Limited() if dynamic(1) else contextlib.nullcontext():
                 if paths:
                     return _with_attributes(module, args, kwargs, training, dynamic, paths)
-                return _exported(_copied(module).train(training), args, kwargs, dynamic)
-        except Assigned:
+                return _exported(_prepared(module, training), args, kwargs, dynamic)
+        except (Assigned, records.NotRebuilt):
             raise
         except _TooInvolved:
             continue
@@ -121,7 +122,7 @@ def _with_attributes(
     first: dict[str, torch.Tensor] = {}
     try:
         while True:
-            copied = _copied(module).train(training)
+            copied = _prepared(module, training)
             _name_keywords(copied, args, kwargs)
             carried = attributes.Carried(copied, paths, first)
             exported = _exported(carried.module, args, {**kwargs, **carried.arguments}, dynamic)
@@ -151,7 +152,7 @@ def _exported(
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
             return exported.run_decompositions({}) if _traced_again(exported) else exported
-        except (Assigned, attributes.Unkept):
+        except (Assigned, attributes.Unkept, records.NotRebuilt):
             raise
         except Exception as error:
             _check_assigned([*(str(warning.message) for warning in said), str(error)])
@@ -202,6 +203,13 @@ def _check_assigned(messages: list[str]) -> None:
             if names:
                 first, *others = (name if name.startswith("self.") else f"self.{name}" for name in names)
                 raise Assigned(first, tuple(others))
+
+
+def _prepared(module: torch.nn.Module, training: bool) -> torch.nn.Module:
+    """A copy in the mode to be traced in, whose forward returns records for dataclasses."""
+    copied = _copied(module).train(training)
+    records.return_records(copied)
+    return copied
 
 
 def _copied(module: torch.nn.Module) -> torch.nn.Module:

@@ -12,6 +12,7 @@ import os
 import select
 import socket
 import stat
+import sys
 import time
 from typing import Any
 
@@ -39,23 +40,40 @@ class TooLate(Exception):
 def plain(tree: Any) -> Any:
     """A result with tuples, lists and dicts only: an object of another type becomes ``{its name: its parts}``.
 
-    Dataclasses, named tuples, ModelOutput and what else pytree knows; the rest stays as it is.
+    Dataclasses, named tuples, ModelOutput and what else pytree knows; the rest stays as it is. Of a dataclass that is a dict as well, as
+    ModelOutput is, the parts are its entries, and beside them what fields hold that no entry of their name does.
     """
     kind = type(tree)
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, (type, dict)):
-        return {kind.__name__: {f.name: plain(getattr(tree, f.name)) for f in dataclasses.fields(tree)}}
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        held = {f.name: getattr(tree, f.name) for f in dataclasses.fields(tree) if hasattr(tree, f.name)}
+        if not isinstance(tree, dict):
+            return {_name(kind): {name: plain(value) for name, value in held.items()}}
+        parts = {k: plain(v) for k, v in dict.items(tree)}
+        others = {k: plain(v) for k, v in held.items() if v is not dict.get(tree, k)}
+        return {_name(kind): parts, **({f"fields of {_name(kind)}": others} if others else {})}
     if isinstance(tree, dict):
         parts = {k: plain(v) for k, v in tree.items()}
-        return parts if kind is dict else {kind.__name__: parts}
+        return parts if kind is dict else {_name(kind): parts}
     if isinstance(tree, (list, tuple)):
         children = [plain(v) for v in tree]
         if kind is list:
             return children
-        return tuple(children) if kind in (tuple, torch.Size) else {kind.__name__: children}
+        return tuple(children) if kind in (tuple, torch.Size) else {_name(kind): children}
     leaves = pytree.tree_leaves(tree)
     if len(leaves) == 1 and leaves[0] is tree:
         return tree
-    return {kind.__name__: [plain(v) for v in leaves]}
+    return {_name(kind): [plain(v) for v in leaves]}
+
+
+def _name(kind: type) -> str:
+    """A type by its module and its name there; marked where that module has something else under that name.
+
+    A kernel file may define a class of its own that is called as the module's result is.
+    """
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return f"{kind.__module__}.{kind.__qualname__}{'' if found is kind else ' (not at that place)'}"
 
 
 def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:

@@ -321,3 +321,34 @@ async def test_kernels_beside_what_torch_does_anyway_are_no_offence(make_jobs, m
     job = await over(jobs.submit("generate", target(path, "Sums"), path))
     assert isinstance(job.error, errors.NothingToLower) and not job.report.candidates
     assert "aten.scatter_reduce: torch does the work" in str(job.error)
+
+
+RETURNS_DATACLASS = """
+from __future__ import annotations
+from dataclasses import dataclass
+import torch
+
+@dataclass(frozen=True)
+class Output:
+    value: torch.Tensor
+    loss: torch.Tensor | None = None
+    kind: str = "doubled"
+
+class Encoder(torch.nn.Module):
+    def forward(self, x):
+        return Output(x * 2 + 1)
+
+def get_inputs():
+    return [torch.randn(8, 64)]
+"""
+
+
+async def test_a_module_that_returns_a_dataclass_gets_a_kernel_file(make_jobs, module, kernel_of):
+    jobs, path = make_jobs(device="interpreter"), module(RETURNS_DATACLASS)
+    job = await over(jobs.submit("generate", target(path, "Encoder"), path))
+    assert job.state == "done", job.error
+    verdict = job.report.candidates[job.report.chosen].verdict
+    assert (verdict.status, verdict.reason) == ("ok", "")
+    body = kernel_file.read(kernel_of(path, "Encoder")).body
+    assert "_Output = sys.modules[Encoder.__module__].Output" in body
+    assert 'kind="doubled")' in body and "loss=" not in body.split("return _Output(", 1)[1].split("\n", 1)[0]

@@ -188,6 +188,17 @@ def test_a_module_used_as_a_value_is_imported(worker: Any, tmp_path: Any) -> Non
     assert "import ops\n" in source and "getattr(ops, " in source
 
 
+def test_a_class_that_returns_a_dataclass(sliced: Callable[..., str]) -> None:
+    source = sliced(
+        "Net",
+        m=HEAD
+        + "from dataclasses import dataclass\n@dataclass\nclass Output:\n    value: torch.Tensor\n    kind: str = 'doubled'\n"
+        + "class Net(nn.Module):\n    def forward(self, x):\n        return Output(x * 2)\n"
+        + INPUTS,
+    )
+    assert "class Output:" in source and "return Output(x * 2)" in source
+
+
 def test_a_default_dtype_set_at_the_top_takes_the_whole_file(sliced: Callable[..., str]) -> None:
     source = sliced(
         "Net",

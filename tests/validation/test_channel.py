@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import os
 import socket
@@ -105,3 +106,25 @@ def test_what_is_not_rebuilt_as_it_was_is_named():
     assert channel.not_rebuilt(channel.describe(plain, [])) is None
     for other in (Pair(torch.ones(2), 1), collections.OrderedDict(a=torch.ones(2))):
         assert channel.not_rebuilt(channel.describe(([torch.ones(2)], {"x": (other,)}), [])) == type(other).__name__
+
+
+@dataclasses.dataclass
+class Result:
+    value: torch.Tensor
+    kind: str = "sum"
+
+
+def test_a_dataclass_is_told_apart_from_others_of_its_name():
+    Other = dataclasses.make_dataclass("Result", ["value", ("kind", str, "sum")])
+    x = torch.ones(2)
+    mine, other = channel.plain(Result(x)), channel.plain(Other(x))
+    assert [*mine.values()] == [*other.values()] == [{"value": x, "kind": "sum"}]
+    assert mine.keys() != other.keys()
+    Other.__module__ = __name__
+    assert mine.keys() != channel.plain(Other(x)).keys()
+
+
+def test_a_field_that_is_not_set_is_missing():
+    result = Result(torch.ones(2))
+    del result.value
+    assert [*channel.plain(result).values()] == [{"kind": "sum"}]

@@ -10,10 +10,21 @@ from ..graph.names import Names
 
 #: What a file that replays has beside the host function (see ``replay``).
 _REPLAY = frozenset(
-    ["_graphs", "_reads", "_begin", "_replayed", "_copied", "_settings", "logging", "operator", "weakref"]
+    [
+        "_graphs",
+        "_reads",
+        "_begin",
+        "_replayed",
+        "_copied",
+        "_settings",
+        "dataclasses",
+        "logging",
+        "operator",
+        "weakref",
+    ]
 )
 #: Names of the generated file's imports.
-_IMPORTED = frozenset(["torch", "triton", "tl", "libdevice"])
+_IMPORTED = frozenset(["sys", "torch", "triton", "tl", "libdevice"])
 
 
 def function_name(wanted: str, taken: Iterable[str]) -> str:

@@ -14,9 +14,10 @@ ABOUT = """Replayed as a CUDA graph: the first call with some shapes captures th
 of the last 8 sets of shapes it holds copies of the inputs, the results, and what lies between."""
 
 
-def imports(*, ahead: bool) -> list[str]:
-    """The imports of standard modules that the text needs."""
-    return ["import logging", *(["import operator"] if ahead else []), "import weakref"]
+def imports(*, ahead: bool, records: bool) -> list[str]:
+    """The imports of standard modules that the text needs; as in ``definitions``."""
+    also = [*(["import dataclasses"] if records else []), *(["import operator"] if ahead else [])]
+    return [*also, "import logging", "import weakref"]
 
 
 def _head(class_name: str, ahead: bool) -> str:
@@ -199,6 +200,12 @@ _COPIED = '''def _copied(results):
         return make(_copied(result) for result in results)
     return results'''
 
+#: comes first: a dataclass may be a dict as well
+_COPIED_RECORDS = """    if dataclasses.is_dataclass(results):
+        names = [field.name for field in dataclasses.fields(results) if field.init]
+        return type(results)(**{name: _copied(getattr(results, name)) for name in names})
+    if isinstance(results, dict):"""
+
 _SETTINGS = '''def _settings():
     """What torch's own operators go by beside their arguments; a graph has them as they were when it was captured."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
@@ -222,18 +229,21 @@ def begins_ahead(inputs: list[str], held: int, changed: list[int]) -> bool:
     return held >= _MANY and not changed and all(name.isidentifier() for name in inputs)
 
 
-def definitions(class_name: str, *, torch_calls: bool, strides: bool, changes: bool, ahead: bool) -> list[str]:
+def definitions(
+    class_name: str, *, torch_calls: bool, strides: bool, changes: bool, ahead: bool, records: bool
+) -> list[str]:
     """The file's parts that replay.
 
     ``torch_calls``: the host function has some, which go by settings of torch. ``strides``: the envelope leaves open how parameters and
     buffers lie in memory. ``changes``: a replay raises the version counters of buffers. ``ahead``: it begins before the envelope is checked.
+    ``records``: dataclasses are among the results.
     """
     held = "(t.data_ptr(), t.stride())" if strides else "t.data_ptr()"
     changed = ", changed" if changes else ""
     parts = [
         _head(class_name, ahead),
         _class(held, ", *_settings()" if torch_calls else "", changed, ahead),
-        _COPIED,
+        _COPIED.replace("    if isinstance(results, dict):", _COPIED_RECORDS) if records else _COPIED,
         *([_AHEAD] if ahead else []),
         _function(changed, ahead),
     ]

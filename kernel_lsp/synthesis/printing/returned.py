@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.envelope.module_settings import literal
 
 from ..graph.lowered import Graph
 from ..graph.value import Input, Value, View
@@ -18,11 +19,11 @@ def returned(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
     """What the host function returns: what forward does, and beside that what attributes become, in their order.
 
     Raises:
-        Unwritable: the result holds an object that is no tensor, tuple, named tuple, list or dict.
+        Unwritable: the result holds an object that is no tensor, tuple, named tuple, list, dict or dataclass.
     """
     kept = [(one, graph.output_leaves[one.leaf]) for one in graph.assigned if one.leaf is not None]
     own = graph.output_leaves[: len(graph.output_leaves) - len(kept)]
-    own_text = _returned(graph, [variables[v] if isinstance(v, Value) else repr(v) for v in own])
+    own_text = _returned(graph, [variables[v] if isinstance(v, Value) else literal(v) or repr(v) for v in own])
     views = {operation.value for operation in plan.operations if isinstance(operation, TakeView)}
     taken = {_memory(v, views) for v in own if isinstance(v, Value)}
     texts = []
@@ -62,6 +63,7 @@ def _is_expanded(value: Value, views: set[Value]) -> bool:
 
 def _returned(graph: Graph, leaves: list[str]) -> str:
     """What forward returns; ``leaves``: Python for its tensors and constants."""
+    variables = named_results.variables(graph.output_spec)
 
     def build(spec: Any, rest: list[str]) -> str:
         if spec.is_leaf():
@@ -76,12 +78,13 @@ def _returned(graph: Graph, leaves: list[str]) -> str:
             return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(spec.context, items, strict=True)) + "}"
         named = named_results.of_node(spec)
         if named is not None:
-            return f"{named_results.variable(named)}({', '.join(items)})"
+            return f"{variables[named]}({named_results.arguments(spec, items)})"
         if spec.type.__module__ == torch.return_types.__name__:  # of torch.topk, torch.max, …: made from one tuple
             return f"torch.return_types.{spec.type.__name__}(({', '.join(items)}{',' if len(items) == 1 else ''}))"
         raise Unwritable(
             "forward",
-            f"the result is of the class {spec.type.__name__}; it has to be a tensor, tuple, named tuple, list or dict",
+            f"the result is of the class {spec.type.__name__}; it has to be a tensor, tuple, named tuple, list, dict or "
+            "dataclass",
         )
 
     return build(graph.output_spec, leaves)

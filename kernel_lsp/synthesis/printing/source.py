@@ -118,12 +118,11 @@ def compose(
     graph, hints = found.graph, found.hints
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
     named = named_results.definitions(graph.output_spec, type(module).__module__, made.alias)
+    records = named_results.has_dataclasses(graph.output_spec)
     ahead = replayed and replay.begins_ahead(_given(host), len(host.held), _counted(host, graph))
-    standard = [*(replay.imports(ahead=ahead) if replayed else []), *(["import sys"] if named else [])]
-    parts = [
-        _module_docstring(class_name, graph, host, hints, replayed),
-        _imports(host, import_lines(import_from, import_file, outer, made.alias), standard),
-    ]
+    standard = [*(replay.imports(ahead=ahead, records=records) if replayed else []), *(["import sys"] if named else [])]
+    own = [*named_results.imports(graph.output_spec), *import_lines(import_from, import_file, outer, made.alias)]
+    parts = [_module_docstring(class_name, graph, host, hints, replayed), _imports(host, own, standard)]
     constants = [*named, CONSTANTS["_DEVICE"], CONSTANTS["_PLAIN"]]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
         constants.append(CONSTANTS["_MOST_ELEMENTS"])
@@ -141,7 +140,7 @@ def compose(
         *made.kernels,
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         made.host_function,
-        *(_replays(class_name, host, graph, ahead) if replayed else []),
+        *(_replays(class_name, host, graph, ahead, records) if replayed else []),
         _class(plain, made.base, host, signature, checks, function, replayed, ahead, graph),
     ]
     return "\n\n".join(parts) + "\n"
@@ -152,11 +151,13 @@ def _given(host: Host) -> list[str]:
     return [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
 
 
-def _replays(class_name: str, host: Host, graph: Graph, ahead: bool) -> list[str]:
+def _replays(class_name: str, host: Host, graph: Graph, ahead: bool, records: bool) -> list[str]:
     strides = any(v.shape and all(v is not other for other in host.plan.held) for _, v in host.held)
     changes = bool(_counted(host, graph))
     torch_calls = host.torch_calls > 0
-    return replay.definitions(class_name, torch_calls=torch_calls, strides=strides, changes=changes, ahead=ahead)
+    return replay.definitions(
+        class_name, torch_calls=torch_calls, strides=strides, changes=changes, ahead=ahead, records=records
+    )
 
 
 def _counted(host: Host, graph: Graph) -> list[int]:

@@ -12,6 +12,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     complex_numbers,
     concatenated_products,
     convolution,
+    dataclasses_returned,
     float8,
     float16_convolutions,
     folded_products,

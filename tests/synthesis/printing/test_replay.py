@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -134,6 +138,47 @@ def test_buffers_that_change_are_replayed_and_nothing_else_that_does() -> None:
     still = variant(candidates(Residual().eval(), [torch.randn(2, 16, 8, 8)]), REPLAYED).source
     assert "increment_version" not in still
     assert REPLAYED not in written(Keeps, (4, 32))
+
+
+@dataclass
+class Output:
+    last: torch.Tensor
+    first: torch.Tensor
+    kind: str = "both"
+
+
+@dataclass
+class DictOutput(OrderedDict[str, torch.Tensor]):
+    """As transformers' ModelOutput is."""
+
+    last: torch.Tensor | None = None
+    first: torch.Tensor | None = None
+    loss: torch.Tensor | None = None
+
+    def __post_init__(self) -> None:
+        self.update({name: value for name, value in vars(self).items() if value is not None})
+
+
+class ReturnsDataclasses(Perceptron):
+    def forward(self, x: torch.Tensor) -> Any:
+        first = torch.sin(x)
+        last = super().forward(first)
+        return Output(last, first), [DictOutput(last + 1, first + 1)]
+
+
+def test_dataclasses_of_a_replay_get_tensors_of_the_callers_own() -> None:
+    source = variant(candidates(ReturnsDataclasses(32).eval(), [torch.randn(4, 32)]), REPLAYED).source
+    text = source.split("def _copied", 1)[1].split("\n\n", 1)[0]
+    space: dict[str, Any] = {"torch": torch, "dataclasses": dataclasses}
+    exec(f"def _copied{text}", space)
+    x = torch.ones(2)
+    given = Output(x, x + 1), [DictOutput(x + 2, x + 3)]
+    got = space["_copied"](given)
+    assert "import dataclasses\n" in source
+    assert repr(got) == repr(given) and [type(got[0]), type(got[1][0])] == [Output, DictOutput]
+    assert [*got[1][0]] == ["last", "first"] and got[1][0]["last"] is got[1][0].last
+    assert got[0].last is not x and got[1][0].last is not given[1][0].last
+    assert "dataclasses" not in variant(candidates(Perceptron().eval(), [torch.randn(1, 64)]), REPLAYED).source
 
 
 def test_a_replay_begins_before_the_check_where_there_is_much_to_check_and_nothing_to_change() -> None:

@@ -11,7 +11,9 @@ __all__ = [
     "AFFINE_KERNEL",
     "CAUGHT",
     "COPY",
+    "DATACLASS",
     "HONEST",
+    "MODEL_OUTPUT",
     "ROW_SUM",
     "ROW_SUM_KERNEL",
     "SOFTMAX",
@@ -54,6 +56,41 @@ def copied(x):
     y = torch.empty_like(x)
     copy_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
     return y
+"""
+
+#: a module that doubles its input, and returns that in a dataclass with a string and None
+DATACLASS = """
+from dataclasses import dataclass
+from typing import Any
+@dataclass
+class Result:
+    value: torch.Tensor
+    kind: str = "sum"
+    loss: Any = None
+class Named(nn.Module):
+    def forward(self, x):
+        return Result(x * 2)
+def get_inputs(): return [torch.randn(7, 40)]
+"""
+
+#: a module that doubles its input, and returns that in a dataclass that is a dict as well: its entries are the fields that are not None
+MODEL_OUTPUT = """
+from collections import OrderedDict
+from dataclasses import dataclass, fields
+from typing import Any
+class ModelOutput(OrderedDict):
+    def __post_init__(self):
+        for one in fields(self):
+            if getattr(self, one.name) is not None:
+                self[one.name] = getattr(self, one.name)
+@dataclass
+class Result(ModelOutput):
+    last: Any = None
+    hidden: Any = None
+class Named(nn.Module):
+    def forward(self, x):
+        return Result(last=x * 2)
+def get_inputs(): return [torch.randn(7, 40)]
 """
 
 
