@@ -14,7 +14,7 @@ from kernel_lsp.naming import attribute
 from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
-from ..graph.value import Input, Pointwise, TorchCall, Value, View, input_of, viewed
+from ..graph.value import Pointwise, Value, View, input_of, viewed
 from . import complex_numbers
 from .untraceable import Untraceable
 
@@ -79,11 +79,11 @@ def _before_batch_norm(node: torch.fx.Node) -> torch.fx.Node:
 
 
 def _row_major(leaf: Any, node: Any) -> Any:
-    """``leaf``, or for a view that torch would take in another order a copy in row-major order, where eager's result has that order."""
-    if not isinstance(leaf, Value) or leaf.dtype.is_complex or not _is_turned(leaf) or not node.meta["val"].is_contiguous():
+    """``leaf``, or a copy in row-major order of a view that torch would take in another order, where forward makes one."""
+    if not isinstance(leaf, Value) or leaf.dtype.is_complex or not _is_turned(leaf):
         return leaf
-    if isinstance(viewed(leaf).op, Input | TorchCall) and not _is_copied(node):
-        return leaf  # whose memory eager may have in the order that makes the view row-major
+    if not (_is_copied(node) and node.meta["val"].is_contiguous()):
+        return leaf
     return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, "contiguous")
 
 
