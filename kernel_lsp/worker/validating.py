@@ -182,6 +182,8 @@ def rejected_by_its_text(given: dict[str, Any], source: str) -> schema.Verdict |
     """The verdict on a candidate that is not to be run, for what its text shows; None where it may be."""
     own = modules.loading_name(given["path"])
     rejected = screening.screen(loading.without(why_eager.screened(source), own), kernel_class_of(given))
+    if rejected is not None and why_eager.is_changed(source):
+        rejected = "the functions at its end, which tell why a call runs eager, were changed; generate it again", None
     return None if rejected is None else schema.Verdict("rejected", *rejected)
 
 

@@ -18,11 +18,16 @@ from ..graph.value import Pointwise, Value, View, input_of, viewed
 from . import complex_numbers
 from .untraceable import Untraceable
 
-
 _ATEN = torch.ops.aten
 _COPIES = frozenset((_ATEN.contiguous.default, _ATEN.clone.default))
 #: operators that leave a tensor as it is, or copy it in the order that it has
-_SAME = _COPIES | {_ATEN.alias.default, _ATEN.detach.default, _ATEN.to.dtype, _ATEN._to_copy.default, _ATEN.dropout.default}
+_SAME = _COPIES | {
+    _ATEN.alias.default,
+    _ATEN.detach.default,
+    _ATEN.to.dtype,
+    _ATEN._to_copy.default,
+    _ATEN.dropout.default,
+}
 
 
 def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
