@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import figures
+from kernel_lsp import speedup
 from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, rounding_bounds, tf32, ties
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
@@ -116,7 +116,7 @@ def _noted_as_explained(referee: Referee, explained: list[float] | None) -> floa
 def _said_of(referee: Referee, found: compare.Comparison) -> compare.Comparison:
     """A reason that names the precision that the candidate is held to."""
     if found.reason and referee.held_to != "strict" and math.isfinite(found.error):
-        found.reason += f" (at {figures.precision_words(referee.held_to)})"
+        found.reason += f" (at {speedup.precision_words(referee.held_to)})"
     return found
 
 
