@@ -118,12 +118,12 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
     if not differ:
         return out
     try:
-        choices, again = _choices(referee.oracle, tree, reference, train, referee.held_to)
+        choices, results = _choices(referee.oracle, tree, reference, train, referee.held_to)
     except torch.OutOfMemoryError:
         raise
     except Exception:  # the module runs under no mode of torch's, or not now: then nothing is known of its indices
         return out
-    if len(again) != len(theirs):
+    if len(results) != len(theirs):
         return out
     for i in differ:
         for choice in choices:
@@ -132,13 +132,29 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
             ):
                 mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice)
                 break
-            if torch.equal(again[i], theirs[i]) and (at := _places(choice.result, again[i])) is not None:
+            if torch.equal(results[i], theirs[i]) and (at := _places(choice.result, results[i])) is not None:
                 mine[i] = _part_with_eagers(mine[i].to(theirs[i].device), at, choice)
                 break
     if any(_differ(mine[i], before) for i, before in zip(differ, (tensors_of(out)[i] for i in differ), strict=True)):
         referee.progress.limits.append(OTHERS)
     again = iter(mine)
     return pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
+
+
+def part(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> bool:
+    """Whether eager and float64 part at a choice between elements that are equal within rounding, and at no other before."""
+    try:
+        choices, _ = _choices(oracle, tree, reference, train, "strict")
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # as in ``settled``
+        return False
+    parted = (one for one in choices if one.exact is not None and not torch.equal(one.indices, one.exact.indices))
+    if (first := next(parted, None)) is None or first.exact is None or not (share := _allowed(first)):
+        return False
+    values = first.exact.values
+    chosen, best = (values.gather(-1, one.indices) for one in (first, first.exact))
+    return bool(((chosen == best) | _near(chosen, best, share)).all())
 
 
 def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -214,12 +230,7 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     chosen = values.gather(-1, at)
     good = chosen == best
     if share := _allowed(choice):
-        finite = torch.isfinite(best)
-        # The scale is that of what is chosen in the row, its median: neither large numbers of a mask nor other rows count.
-        ordered = torch.where(finite, best.abs(), torch.inf).sort(-1).values
-        scale = ordered.gather(-1, (finite.sum(-1, keepdim=True) - 1).clamp_min(0) // 2)
-        near = (chosen - best).abs() <= share * (best.abs() + scale)
-        good |= near & finite & torch.isfinite(chosen)
+        good |= _near(chosen, best, share)
     good &= found == at
     if choice.promised:
         equal = choice.values.gather(-1, at) == choice.values.gather(-1, choice.indices)
@@ -227,6 +238,15 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     ordered = found.sort(-1).values
     good &= ~(ordered[..., 1:] == ordered[..., :-1]).any(-1, keepdim=True)  # no element is chosen twice
     return choice.back(torch.where(good, choice.indices, found), mine)
+
+
+def _near(chosen: torch.Tensor, best: torch.Tensor, share: float) -> torch.Tensor:
+    """Where values [..., k] are as good as the ``best`` of their rows but for ``share``."""
+    finite = torch.isfinite(best)
+    # The scale is that of what is chosen in the row, its median: neither large numbers of a mask nor other rows count.
+    ordered = torch.where(finite, best.abs(), torch.inf).sort(-1).values
+    scale = ordered.gather(-1, (finite.sum(-1, keepdim=True) - 1).clamp_min(0) // 2)
+    return ((chosen - best).abs() <= share * (best.abs() + scale)) & finite & torch.isfinite(chosen)
 
 
 def _allowed(choice: _Choice) -> float:
