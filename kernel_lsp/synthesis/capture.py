@@ -18,7 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from . import attributes, only_sizes, records
+from . import attributes, frames, only_sizes, records
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -147,7 +147,7 @@ def _exported(
         # when positional shapes are a tuple and keyword shapes follow by name.
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
-            with shapes_alone(), _SizesChecked():
+            with shapes_alone(), _SizesChecked(), frames.recorded():
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)

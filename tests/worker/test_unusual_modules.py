@@ -271,7 +271,7 @@ def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> N
             "NothingToLower",
             "the elements of self.turns are conjugated as they are read, register its res",
         ),
-        ("ChangesParameter", "NothingToLower", "forward changes self.weight. Leave it to torch"),
+        ("ChangesParameter", "NothingToLower", "forward changes self.weight (`self.weight.mul_(0.5)`, line "),
         ("Branches", "NothingToLower", "torch.cond: what it runs is decided by values in the tensors"),
         ("Switches", "NothingToLower", "autocast: forward switches it on, and which tensors it rounds depends on the"),
         ("NamedInside", "NotWritable", "the result is of the class Inside, which is not at the top of the module"),

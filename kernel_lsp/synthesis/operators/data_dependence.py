@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import sysconfig
 from typing import Any
 
 import torch
@@ -12,6 +14,8 @@ from ..graph.build import shape_of
 from ..graph.value import Scalar
 
 _FRAME = re.compile(r'File "(?P<path>[^"]+)", line (?P<line>\d+), in [^\n]*\n\s*(?P<code>[^\n]+)')
+#: where Python's own library is
+_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _TAKES_OUT = ("aten.item.default", "aten._local_scalar_dense.default")
 
 
@@ -38,29 +42,43 @@ def why(node: Any, arguments: Any) -> str:
     numbers = [leaf for leaf in torch.utils._pytree.tree_leaves(arguments) if isinstance(leaf, Scalar)]
     if any(not number.expr.free_symbols <= known for number in numbers):
         taken = _taken_out(node)
-        about = f"`{_frame(taken)['code']}` ({_line(taken)})" if _frame(taken) else "forward"
+        about = f"`{_code(taken)}` ({_line(taken)})" if _frames(taken) else "forward"
         return f"it is given a number that {about} takes out of a tensor"
     if any(not size.free_symbols <= known for size in sizes(node.meta.get("val"))):
-        about = f" (`{_frame(node)['code']}`, {_line(node)})" if _frame(node) else ""
-        return f"the size of its result depends on the data, the values in the tensors{about}"
+        return f"the size of its result depends on the data, the values in the tensors{statement(node)}"
     return ""
 
 
 def place(node: Any) -> tuple[str, int] | None:
     """(file, line) of the user's code that a node comes from."""
-    found = _frame(node)
-    return (found["path"], int(found["line"])) if found else None
+    own = _frames(node)
+    return (own[-1]["path"], int(own[-1]["line"])) if own else None
 
 
-def _frame(node: Any) -> Any:
-    """The innermost frame of the user's that made a node, a match with path, line and code; {} where it is not known."""
-    frames = [*_FRAME.finditer((node.meta.get("stack_trace") or "") if node is not None else "")]
-    own = [frame for frame in frames if "site-packages" not in frame["path"] and not frame["path"].startswith("torch/")]
-    return own[-1] if own else {}
+def statement(node: Any) -> str:
+    """The statement of the user's that made a node, in brackets after a space; "" where it is not known."""
+    return f" (`{_code(node)}`, {_line(node)})" if _frames(node) else ""
+
+
+def _frames(node: Any) -> list[re.Match[str]]:
+    """The frames of the user's that made a node, matches with path, line and code, from forward to the innermost one."""
+    frames = _FRAME.finditer((node.meta.get("stack_trace") or "") if node is not None else "")
+    return [
+        frame
+        for frame in frames
+        if "site-packages" not in frame["path"] and not frame["path"].startswith(("torch/", _LIBRARY))
+    ]
+
+
+def _code(node: Any) -> str:
+    return _frames(node)[-1]["code"]
 
 
 def _line(node: Any) -> str:
-    return f"line {_frame(node)['line']}"
+    """The line of the innermost frame, with the file where it is another than forward's."""
+    own = _frames(node)
+    file = "" if own[0]["path"] == own[-1]["path"] else f" of {os.path.basename(own[-1]['path'])}"
+    return f"line {own[-1]['line']}{file}"
 
 
 def _taken_out(node: Any) -> Any:

@@ -15,7 +15,7 @@ from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
 from ..graph.value import Pointwise, Value, View, input_of, viewed
-from . import complex_numbers
+from . import complex_numbers, data_dependence
 from .untraceable import Untraceable
 
 _ATEN = torch.ops.aten
@@ -47,7 +47,9 @@ def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph
             continue
         if spec.kind is not OutputKind.BUFFER_MUTATION:
             held = spec.kind.name.startswith("PARAMETER")
-            raise Untraceable("mutation", f"forward changes {attribute(spec.target) if held else spec.target}")
+            changed = attribute(spec.target) if held else spec.target
+            where = data_dependence.statement(given)
+            raise Untraceable("mutation", f"forward changes {changed}{where}", data_dependence.place(given))
         buffer = buffers.get(attribute(spec.target))
         if buffer is None:
             raise Untraceable(
