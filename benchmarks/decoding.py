@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from support import random_llama  # noqa: E402
 
-from kernel_lsp.processes import die_with, kill_group  # noqa: E402
+from kernel_lsp.child_processes import die_with, kill_group  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 TEMPERATURE, TOP_P = 0.6, 0.95

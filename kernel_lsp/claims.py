@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_lsp import class_schema, schema
-from kernel_lsp.figures import PRECISIONS, at_precision, factor, precision_words, speedups
+from kernel_lsp.speedup import PRECISIONS, at_precision, factor, precision_words, speedups
 
 #: The keys of a header that a validation replaces; the last four are those of earlier versions.
 KEYS = (

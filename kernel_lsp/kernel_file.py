@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import claims, figures, kernel_names, whole_files
+from kernel_lsp import claims, kernel_names, speedup, whole_files
 from kernel_lsp.code_hash import code_hash
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
 
@@ -76,7 +76,7 @@ class KernelFile:
     @property
     def precision(self) -> str:
         """The setting that it was asked for with, and is validated under; a text that is no such setting counts as strict."""
-        return text if (text := self.header.get("precision")) in figures.PRECISIONS else "strict"
+        return text if (text := self.header.get("precision")) in speedup.PRECISIONS else "strict"
 
     @functools.cached_property
     def _formatted(self) -> bool:

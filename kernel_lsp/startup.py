@@ -12,7 +12,7 @@ import sys
 def register_package(main: "str | None" = None) -> None:
     """Make ``import kernel_lsp`` find the package this file is in, and only that; no folder is added to ``sys.path``.
 
-    ``main`` is the file that was started: Python put its folder first, where a user's "import processes" must not
+    ``main`` is the file that was started: Python put its folder first, where a user's "import memory" must not
     find ours.
     """
     import importlib.util

@@ -327,9 +327,15 @@ def without(body: str) -> str:
     tail = _tail_of(tree, body) if tree is not None else None
     if tree is None or tail is None:
         return body
-    lines, gone = body.split("\n")[: tail - 1], set()
+    first_line, last_line = tail
+    whole, gone = body.split("\n"), set()
+    lines, after = whole[: first_line - 1], [line for line in whole[last_line:] if line.strip()]
     while lines and lines[-1].strip() in ("", _OPENING):
         lines.pop()
+    if after:  # which somebody has added
+        lines += ["", "", *whole[last_line:]]
+        while not lines[-1].strip():
+            lines.pop()
     for node in (inner for cls in tree.body if isinstance(cls, ast.ClassDef) for inner in ast.walk(cls)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == _LOG:
             gone |= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
@@ -342,16 +348,32 @@ def without(body: str) -> str:
 def screened(body: str) -> str:
     """``body`` without the functions at its end, for the screening of a candidate, which forbids what they call.
 
-    They are taken off where they are exactly those of ``added``. The lines before them keep their numbers.
+    They are taken off where they are exactly those of ``added``. The other lines keep their numbers.
     """
     tree = _parsed(body)
     tail = _tail_of(tree, body) if tree is not None else None
-    return body if tail is None else "\n".join(body.split("\n")[: tail - 1])
+    if tail is None:
+        return body
+    lines = body.split("\n")
+    first, last = tail
+    if not any(line.strip() for line in lines[last:]):
+        return "\n".join(lines[: first - 1])
+    return "\n".join([*lines[: first - 1], *[""] * (last - first + 1), *lines[last:]])
 
 
-def _tail_of(tree: ast.Module, body: str) -> int | None:
-    """The line where the functions of ``added`` begin, if they are at the end, word for word as they are or once were."""
-    begins = [i for i, node in enumerate(tree.body) if ast.unparse(node) in _BEGINNINGS]
+def is_changed(body: str) -> bool:
+    """Whether the functions of ``added`` are there in a form that they never had."""
+    tree = _parsed(body)
+    return tree is not None and bool(_begins(tree)) and _tail_of(tree, body) is None
+
+
+def _begins(tree: ast.Module) -> list[int]:
+    return [i for i, node in enumerate(tree.body) if ast.unparse(node) in _BEGINNINGS]
+
+
+def _tail_of(tree: ast.Module, body: str) -> tuple[int, int] | None:
+    """The first and the last line of the functions of ``added``, where they are there word for word as they are or once were."""
+    begins = _begins(tree)
     if not begins:
         return None
     there = tree.body[begins[-1] :]
@@ -362,9 +384,11 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     if class_name is None:
         return None
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
-    found = ast.dump(ast.Module(there, []))
-    known = (ast.dump(ast.Module(ast.parse(_tail(*about, reasons)).body, [])) for reasons in _by_age())
-    return there[0].lineno if found in known else None
+    for reasons in _by_age():
+        known = ast.parse(_tail(*about, reasons)).body
+        if ast.dump(ast.Module(there[: len(known)], [])) == ast.dump(ast.Module(known, [])):
+            return there[0].lineno, there[len(known) - 1].end_lineno or 0
+    return None
 
 
 def _parsed(body: str) -> ast.Module | None:

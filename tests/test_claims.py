@@ -7,7 +7,7 @@ import pytest
 
 from kernel_lsp import claims, class_schema, kernel_file, schema
 from kernel_lsp.jobs import header
-from kernel_lsp.recording.envelope import why_outside
+from kernel_lsp.recording.calls_left_to_eager import why_outside
 from tests.recording.made import shape, tensor
 
 H100 = schema.Device("NVIDIA H100 80GB HBM3", "cuda", "9.0", 2.5e12, 1e14, "3.12.3", "2.11.0", "3.6.0", "580.1")

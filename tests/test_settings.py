@@ -232,6 +232,12 @@ def test_a_table_of_another_name_is_told(project, name):
             'args = ["flaot32[8, 512]"]',
             "flaot32 is no dtype of torch; did you mean float32?",
         ),
+        ("model/norm/rms.py::RMSNorm", 'args = ["quux[8, 512]"]', "quux is no dtype of torch"),
+        (
+            "model/norm/rms.py::RMSNorm",
+            'args = [{ shape = [8, 512], dtype = "float32" }]',
+            'a tensor is a text, for instance "float32[8, 512]"',
+        ),
         ("model/norm/rms.py::RMSNorm", 'kwargs = { x = "float[8, n]" }', "the sizes must be numbers"),
         ("model/norm/rms.py::RMSNorm", 'args = [["int64[8] < many"]]', "what follows < must be a number"),
         (

@@ -376,8 +376,21 @@ def test_the_layout_of_a_formatter_does_not_matter(options):
 
 def test_only_what_was_added_is_taken_off():
     text = why_eager.added(BODY.format(module="layers"), "Layer", "0123abcd")
-    for other in (text.replace("log.info(", "print("), text + "\nimport socket\n", text.replace("0123abcd", "x")):
-        assert why_eager.without(other) == other and why_eager.screened(other) == other
+    for other in (text.replace("log.info(", "print("), text.replace("0123abcd", "x")):
+        assert why_eager.without(other) == other and why_eager.screened(other) == other and why_eager.is_changed(other)
+    assert not why_eager.is_changed(text)
+
+
+def test_what_somebody_adds_at_the_end_is_kept_and_screened():
+    body = BODY.format(module="layers")
+    text = why_eager.added(body, "Layer", "0123abcd")
+    other = text + "\nimport socket\n\n\nNUMBER = 1\n"
+    screened = why_eager.screened(other)
+    assert "eval(" not in screened and screened.split("\n").index("import socket") == other.split("\n").index(
+        "import socket"
+    )
+    assert why_eager.without(other) == body + "\n\n\nimport socket\n\n\nNUMBER = 1\n"
+    assert why_eager.added(other, "Layer", "0123abcd").count("def _first_that_fails") == 1
 
 
 def test_a_class_without_an_envelope_is_left_as_it_is():

@@ -144,7 +144,7 @@ def _summary(outcome: Outcome) -> str:
     number = len(outcome.checked)
     if not number:
         return f"No kernel changed since {outcome.changed_since}; {outcome.unchanged} did not."
-    text = f"{number} kernel{'' if number == 1 else 's'} checked: {found or 'nothing found'}."
+    text = f"{number} kernel{'' if number == 1 else 's'} checked: {found or 'no problems'}."
     if outcome.changed_since is not None:
         text += f" {outcome.unchanged} did not change since {outcome.changed_since}."
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from kernel_lsp import figures
+from kernel_lsp import speedup
 from kernel_lsp.commands.wrapping import width_of
 from kernel_lsp.evaluation.records import OK, Record
 from kernel_lsp.suites.problem import Problem
@@ -74,10 +74,10 @@ def parts(record: Record) -> list[str]:
     if report is not None and report.chosen is not None:
         measurement = report.candidates[report.chosen].measurement
         shapes = measurement.shapes if measurement else []
-        if shapes and (eager := figures.over_eager(shapes[0])):
-            words.append(f"{figures.factor(eager)} eager")
-        if shapes and (compiled := figures.over_compiled(shapes[0])):
-            words.append(f"{figures.factor(compiled)} compile")
+        if shapes and (eager := speedup.over_eager(shapes[0])):
+            words.append(f"{speedup.factor(eager)} eager")
+        if shapes and (compiled := speedup.over_compiled(shapes[0])):
+            words.append(f"{speedup.factor(compiled)} compile")
     words.append(f"{record.seconds:.1f} s")
     if record.reason:
         reason = " ".join(record.reason.split())

@@ -17,7 +17,7 @@ from rich.table import Table
 from kernel_lsp import schema
 from kernel_lsp.commands.report_table import save_picture
 from kernel_lsp.commands.wrapping import PIPED, table_width
-from kernel_lsp.figures import factor
+from kernel_lsp.speedup import factor
 from kernel_lsp.store.changes import said
 from kernel_lsp.store.history import Entry, History
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from kernel_lsp import kernel_file
 from kernel_lsp.commands.wrapping import table_width
 from kernel_lsp.errors import NotAKernelFile, UserError
-from kernel_lsp.recording import envelope, examples
+from kernel_lsp.recording import calls_left_to_eager, examples
 from kernel_lsp.recording.records import ClassRecord, Run, Shape
 from kernel_lsp.settings import load
 
@@ -73,7 +73,7 @@ def kernel_words(record: ClassRecord) -> tuple[str, str]:
         missed = sum(shape.outside for shape in record.shapes)
         share = missed / record.kernel_calls
     else:
-        missed = sum(shape.calls for shape in record.shapes if envelope.why_outside(header or {}, shape))
+        missed = sum(shape.calls for shape in record.shapes if calls_left_to_eager.why_outside(header or {}, shape))
         share = missed / max(sum(shape.calls for shape in record.shapes), 1)
     if not missed:
         return used, "none"
@@ -81,7 +81,7 @@ def kernel_words(record: ClassRecord) -> tuple[str, str]:
 
 
 def _reasons(header: dict[str, object], shapes: list[Shape]) -> str:
-    reasons = {reason: None for shape in shapes if (reason := envelope.why_outside(header, shape))}
+    reasons = {reason: None for shape in shapes if (reason := calls_left_to_eager.why_outside(header, shape))}
     few = list(reasons)[:2]
     return f": {', '.join(few)}{', …' if len(reasons) > 2 else ''}" if few else ""
 

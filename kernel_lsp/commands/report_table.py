@@ -18,12 +18,12 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp import figures, schema, whole_files
+from kernel_lsp import schema, speedup, whole_files
 from kernel_lsp.commands.running import WANTED, Task
 from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.errors.surface import adapted
-from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
+from kernel_lsp.speedup import skipped_text
 
 _GOOD, _BAD, _DIM, _DATED = "green", "red", "dim", "yellow"
 NOT_COMPILED = "not compiled"
@@ -145,7 +145,7 @@ def _result(task: Task) -> str:
         return f"[{_DIM if task.skipped else _BAD}]{status}[/]"
     verdict = validated.verdict
     status = "regressed" if report and report.regression else verdict.status
-    precision = figures.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
+    precision = speedup.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
     status += f" · {precision}" if precision else ""
     if is_outdated(task):
         return f"[{_DATED}]out of date[/]"
@@ -240,7 +240,7 @@ def speedup_text(measurement: schema.Measurement | None) -> str:
     if shape is None or shape.kernel is None or not shape.kernel.median:
         missing = measurement.missing if measurement else ""
         return "no CUDA GPU" if "no CUDA GPU" in missing else "not measured"
-    return " / ".join(f"{ratio:.2f}×" if ratio else "–" for ratio in figures.speedups(measurement))
+    return " / ".join(f"{ratio:.2f}×" if ratio else "–" for ratio in speedup.speedups(measurement))
 
 
 def reason_of(task: Task) -> str:
@@ -281,7 +281,7 @@ def errors_line(tasks: Sequence[Task]) -> str:
     useless = []
     for task, name in zip(tasks, names(tasks), strict=True):
         validated = shown(task)
-        check = figures.error_check_words(validated.verdict) if validated is not None else ""
+        check = speedup.error_check_words(validated.verdict) if validated is not None else ""
         if validated is not None and check:
             of_check.setdefault(check, []).append(name)
             error, of_eager = validated.verdict.error or 0.0, validated.verdict.eager_error or 0.0
@@ -307,7 +307,7 @@ def before_lines(tasks: Sequence[Task]) -> list[str]:
 def example_lines(task: Task) -> list[str]:
     """What was found with each example, where there are several, and why a kernel has not all of them."""
     validated = shown(task)
-    lines = figures.example_lines(validated.verdict) if validated is not None else []
+    lines = speedup.example_lines(validated.verdict) if validated is not None else []
     return [f"{names([task])[0]}, {line}" for line in lines]
 
 
@@ -318,11 +318,11 @@ def recorded_lines(task: Task) -> list[str]:
     if measurement is None or measurement.recorded is None:
         return []
     name, lines = names([task])[0], []
-    ratio, words = figures.speedups(measurement)[0], figures.mix_words(measurement)
+    ratio, words = speedup.speedups(measurement)[0], speedup.mix_words(measurement)
     if ratio and words:
-        share = figures.mix_share(measurement)
+        share = speedup.mix_share(measurement)
         part = f" ({share:.0%} of its time there)".replace("%", " %") if share else ""
-        lines.append(f"{name}: {figures.factor(ratio)} {words}{part}; the times are at the example's shapes.")
+        lines.append(f"{name}: {speedup.factor(ratio)} {words}{part}; the times are at the example's shapes.")
     if measurement.recorded.left_out:
         left_out = "; ".join(measurement.recorded.left_out)
         lines.append(f"{name}: recorded from {measurement.recorded.source} and not timed: {left_out}.")

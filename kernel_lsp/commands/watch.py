@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import figures, schema
+from kernel_lsp import schema, speedup
 from kernel_lsp.commands.running import refuse, settings_from
 from kernel_lsp.commands.watch_display import Display, Row, display
 from kernel_lsp.commands.watched import Kernel, Survey, find_validation, here, relative
@@ -138,7 +138,7 @@ class Watch:
             return
         known = await asyncio.to_thread(self._find, kernel)
         if known is not None:
-            lost = figures.regression(known.measurement, self._settings_for(kernel.path).regression_threshold)
+            lost = speedup.regression(known.measurement, self._settings_for(kernel.path).regression_threshold)
             row.take(known.verdict, known.measurement, _local(known.validated_at), lost)
             self._shown.changed(row, "validated before")
             return

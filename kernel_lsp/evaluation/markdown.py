@@ -9,7 +9,7 @@ from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, WITHOUT, Scores
-from kernel_lsp.figures import factor
+from kernel_lsp.speedup import factor
 
 HINT = (
     "Correct: by the strict standard, held against a float64 oracle with eager's own error as the yardstick; in "

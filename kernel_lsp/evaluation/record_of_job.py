@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import __version__, errors, figures, schema
+from kernel_lsp import __version__, errors, schema, speedup
 from kernel_lsp.evaluation.outcomes import FURTHEST, shown_index
 from kernel_lsp.evaluation.records import NOT_STRICT, OK, Record
 from kernel_lsp.store.sessions import machine
@@ -123,7 +123,7 @@ def lacked_memory(record: Record) -> bool:
 
 def not_strict(verdict: schema.Verdict) -> str:
     """What is said of a kernel that is correct at a lower precision alone."""
-    return f"It is correct{figures.at_precision(verdict.held_to)}, which was asked for; that is not strict."
+    return f"It is correct{speedup.at_precision(verdict.held_to)}, which was asked for; that is not strict."
 
 
 def status_of(error: errors.UserError) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors
-from kernel_lsp.devices import CONTEXTS, MEMORY_PARTS
+from kernel_lsp.device_choice import CONTEXTS, MEMORY_PARTS
 from kernel_lsp.evaluation.lane import Lane, LaneLost, OnProgress, Plan, Shared
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.jobs.run import lock_folder

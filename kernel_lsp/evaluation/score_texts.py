@@ -5,8 +5,8 @@ from __future__ import annotations
 from kernel_lsp.evaluation.outcomes import Outcome, is_stand_in
 from kernel_lsp.evaluation.records import NOT_STRICT
 from kernel_lsp.evaluation.scores import Geomean, Scores, Spread, name_of
-from kernel_lsp.figures import factor, precision_words
 from kernel_lsp.number_text import moment, size
+from kernel_lsp.speedup import factor, precision_words
 
 NONE = "–"
 MEMORY = {"device": "GPU memory", "host": "host memory"}

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, is_beside_other_work, is_stand_in, of
-from kernel_lsp.evaluation.passing import Passing, passing
+from kernel_lsp.evaluation.pass_at_k import Passing, passing
 from kernel_lsp.evaluation.records import FORMAT, NOT_STRICT, Record
-from kernel_lsp.figures import PRECISIONS, precision_words
+from kernel_lsp.speedup import PRECISIONS, precision_words
 
 #: fast_p for these p, by the name they have in the scores.
 THRESHOLDS = {"0": 0.0, "1": 1.0, "1.5": 1.5, "2": 2.0, "3": 3.0}

@@ -12,7 +12,7 @@ import math
 from pathlib import Path
 from typing import Literal
 
-from kernel_lsp import figures, schema
+from kernel_lsp import schema, speedup
 from kernel_lsp.errors import StandInsInvalid
 from kernel_lsp.evaluation.outcomes import first_shape, shown
 
@@ -69,7 +69,7 @@ def fill(report: schema.Report, stand_in: dict[str, float], mark: str) -> Filled
     eager, compiled = stand_in.get("eager"), stand_in.get("default")
     if eager is None or compiled is None:
         return "unknown"
-    if not figures.agrees(eager, shape.eager.median):
+    if not speedup.agrees(eager, shape.eager.median):
         return "disagrees"
     shape.compiled = schema.Timing(compiled, compiled, compiled, runs=0)
     shape.kept["default"] = mark

@@ -16,11 +16,11 @@ import textwrap
 from dataclasses import dataclass, field
 
 from kernel_lsp.class_schema import Interface, Specimen, TensorSpec
+from kernel_lsp.envelope_constants import envelope_body
 from kernel_lsp.generators.bound_names import bindings, binds, identifiers, names
 from kernel_lsp.generators.drop_in import parameters_of
 from kernel_lsp.generators.edits import Edits
 from kernel_lsp.generators.spelling import spelled_out
-from kernel_lsp.kernel_constants import envelope_body
 from kernel_lsp.loading import LOADER, from_one, import_lines
 from kernel_lsp.naming import attribute, kernel_class, snake_case
 from kernel_lsp.why_eager import without

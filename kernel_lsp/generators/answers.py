@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernel_lsp.envelope_constants import LIBDEVICE
 from kernel_lsp.generators.blocks import Block, Statement, blocks, plain_text, statements
-from kernel_lsp.kernel_constants import LIBDEVICE
 
 #: the name that the answer is to give its own
 WANTED = "ModelNew"

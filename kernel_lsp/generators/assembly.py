@@ -10,6 +10,7 @@ import textwrap
 import warnings
 
 from kernel_lsp.class_schema import Subject
+from kernel_lsp.envelope_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE, WITHOUT_SHORT_FLOATS
 from kernel_lsp.generators import answers
 from kernel_lsp.generators.answers import Code, Unusable
 from kernel_lsp.generators.attributes import Answer, settle
@@ -17,7 +18,6 @@ from kernel_lsp.generators.blocks import names
 from kernel_lsp.generators.drop_in import class_text
 from kernel_lsp.generators.renaming import globals_of, rename
 from kernel_lsp.generators.rewriting import Function, Source, dotted, is_jit, on_the_tensors_device
-from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE, WITHOUT_SHORT_FLOATS
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import kernel_class
 

@@ -6,11 +6,11 @@ import ast
 import textwrap
 
 from kernel_lsp.class_schema import Subject
+from kernel_lsp.envelope_constants import envelope_body
 from kernel_lsp.generators import torch_names
 from kernel_lsp.generators.attributes import SET_UP, Answer, Settled
 from kernel_lsp.generators.constructors import first_argument
 from kernel_lsp.generators.rewriting import Function
-from kernel_lsp.kernel_constants import envelope_body
 from kernel_lsp.naming import kernel_class
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from kernel_lsp.envelope_constants import CONSTANTS
 from kernel_lsp.generators.answers import ORIGINAL
 from kernel_lsp.generators.attributes import Answer, Settled
 from kernel_lsp.generators.blocks import names
 from kernel_lsp.generators.constructors import first_argument, read_from
 from kernel_lsp.generators.rewriting import Function, dotted
-from kernel_lsp.kernel_constants import CONSTANTS
 
 
 def globals_of(answer: Answer) -> set[str]:

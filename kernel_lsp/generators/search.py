@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_lsp import class_schema, figures, knowledge, schema
+from kernel_lsp import class_schema, knowledge, schema, speedup
 from kernel_lsp.class_schema import Subject
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
 from kernel_lsp.errors.surface import LOG
@@ -212,7 +212,7 @@ def _worth_repairing(run: Search, samples: list[Sample]) -> list[tuple[Sample, V
 
 def _kernel_time_over_shapes(validated: Validated) -> float:
     """In microseconds: over the recorded shapes, weighted by calls, else the sum over all shapes; infinite where none was timed."""
-    if (mix := figures.mixed(validated.measurement)) is not None:
+    if (mix := speedup.mixed(validated.measurement)) is not None:
         return mix[1].median
     shapes = validated.measurement.shapes if validated.measurement else []
     return sum(shape.kernel.median for shape in shapes if shape.kernel) or float("inf")

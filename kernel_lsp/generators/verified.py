@@ -8,7 +8,7 @@ import logging
 import os
 from pathlib import Path
 
-from kernel_lsp import figures, why_eager
+from kernel_lsp import speedup, why_eager
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.generators import Request
 from kernel_lsp.generators.edits import Edits
@@ -63,7 +63,7 @@ def shown(one: Recalled) -> str:
     operators = ", ".join(f"{count} × {op}" if count > 1 else op for op, count in one.graph.ops.items())
     said = f"Of a module with {operators}; validated on {one.device}"
     if one.over_eager:
-        said += f", {figures.factor(one.over_eager)} as fast as eager"
+        said += f", {speedup.factor(one.over_eager)} as fast as eager"
     if one.microseconds:
         said += f", {one.microseconds:.1f} µs"
     if one.inputs:

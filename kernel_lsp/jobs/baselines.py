@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, figures, schema
+from kernel_lsp import errors, schema, speedup
 from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 from kernel_lsp.jobs.validations import store_of
@@ -38,8 +38,8 @@ async def add(run: Run) -> None:
     missing = [mode for mode in modes if mode not in kept]
     if missing:
         measurement.compiled_missing = await _measure(run, shape, missing, key)
-    where = "at the example's shapes" if figures.mixed(measurement) is not None else ""
-    figures.note_if_slower(validated.verdict, shape.kernel, "torch.compile", shape.compiled, where)
+    where = "at the example's shapes" if speedup.mixed(measurement) is not None else ""
+    speedup.note_if_slower(validated.verdict, shape.kernel, "torch.compile", shape.compiled, where)
     run.tell_verdict()
 
 
@@ -52,7 +52,7 @@ def _usable(kept: dict[str, Kept], mode: str, shape: schema.ShapeMeasurement) ->
     """Whether the mode's time is kept, and eager takes what it took beside it."""
     assert shape.eager is not None
     return (
-        mode in kept and _beside(mode) in kept and figures.agrees(kept[_beside(mode)].timing.median, shape.eager.median)
+        mode in kept and _beside(mode) in kept and speedup.agrees(kept[_beside(mode)].timing.median, shape.eager.median)
     )
 
 
@@ -86,7 +86,7 @@ def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key:
         store.keep(key, _beside(mode), then)
     if found.get("beside"):
         shape.kept[mode] = f"measured beside other work: {found['beside']}"
-    elif not figures.agrees(then.median, shape.eager.median):
+    elif not speedup.agrees(then.median, shape.eager.median):
         shape.kept[mode] = f"measured in another process, where eager took {then.median:.1f} µs"
 
 

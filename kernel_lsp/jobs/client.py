@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors
+from kernel_lsp.child_processes import ENDING
 from kernel_lsp.jobs.process import Process, how_it_ended
-from kernel_lsp.processes import ENDING
 
 log = logging.getLogger("kernel_lsp.worker")
 

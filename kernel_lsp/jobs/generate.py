@@ -7,7 +7,7 @@ import re
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import baselines, earlier_kernel, several, sources, validations, writing
+from kernel_lsp.jobs import baselines, earlier_kernel, several_examples, sources, validations, writing
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.jobs.generator_run import TIME_OVER, GeneratorRun
 from kernel_lsp.jobs.ranking import fastest
@@ -47,7 +47,7 @@ async def generate(run: Run) -> None:
     if report.chosen is None and (nothing := _nothing_saved(report)) is not None:
         report.candidates.clear()  # their verdict is "cheating", which tells the user nothing about the module
         raise nothing
-    await several.add(run, lambda other: _ask_generators(other, names))
+    await several_examples.add(run, lambda other: _ask_generators(other, names))
     if run.on_gpu:
         await baselines.add(run)
     sources.count(report)

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from kernel_lsp import __version__, claims, class_schema, kernel_file, schema
-from kernel_lsp.kernel_constants import size_range
+from kernel_lsp.envelope_constants import size_range
 
 MOST_LINES = 25  # of a header, with its opening and closing line
 _MOST = 160  # characters of a text

@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-from kernel_lsp import figures, kernel_file, schema
+from kernel_lsp import kernel_file, schema, speedup
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
@@ -67,7 +67,7 @@ def is_called_for(took: float, before: float, known: Validation | None, percent:
     if known is None or time_of(known.measurement) is None:
         return True
     found = known.measurement.comparison if known.measurement is not None else None
-    return took > before * (1 + percent / 100) or figures.is_regression(found, percent)
+    return took > before * (1 + percent / 100) or speedup.is_regression(found, percent)
 
 
 def time_of(measurement: schema.Measurement | None) -> float | None:

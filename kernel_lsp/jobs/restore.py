@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from kernel_lsp import class_schema, errors, schema
-from kernel_lsp.jobs import baselines, earlier_kernel, several, validations, writing
+from kernel_lsp.jobs import baselines, earlier_kernel, several_examples, validations, writing
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import rivals
 
@@ -33,7 +33,7 @@ async def restore(run: Run) -> None:
     candidate = earlier_kernel.as_kept(*kept, report.specimen)
     run.progress("validating", "Validating the faster kernel", 20)
     async with run.timing():
-        validated = await several.validate(run, candidate, "eager", lambda fraction: 20 + 75 * fraction)
+        validated = await several_examples.validate(run, candidate, "eager", lambda fraction: 20 + 75 * fraction)
     assert validated is not None  # with no candidate before it, validate raises instead
     verdict = validated.verdict
     report.chosen = 0 if verdict.status in schema.CORRECT else None

@@ -17,7 +17,7 @@ from typing import Any
 
 from kernel_lsp import class_schema, errors, kernel_file, loading, schema, why_eager
 from kernel_lsp.analysis import fingerprint, is_module_class, may_have_inputs, not_found, unparsed
-from kernel_lsp.devices import pick_device
+from kernel_lsp.device_choice import pick_device
 from kernel_lsp.jobs.client import EventHandler, Worker
 from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.jobs.hosts import ModelHosts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import schema
-from kernel_lsp.figures import speedups
+from kernel_lsp.speedup import speedups
 
 
 def speedup(validated: schema.Validated) -> float | None:

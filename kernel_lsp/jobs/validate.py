@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel_lsp import claims, figures, kernel_file, schema, why_eager
-from kernel_lsp.jobs import baselines, header, regressions, several, validations
+from kernel_lsp import claims, kernel_file, schema, speedup, why_eager
+from kernel_lsp.jobs import baselines, header, regressions, several_examples, validations
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Known, Validation
 
@@ -43,9 +43,11 @@ async def validate(run: Run) -> None:
     run.progress("validating", f"Validating {kernel.name}", 20)
     async with run.timing():
         measure = "none" if job.follow_up else "eager"
-        validated = await several.validate(run, candidate, measure, lambda fraction: 20 + 75 * fraction)
+        validated = await several_examples.validate(run, candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert validated is not None  # with no candidate before it, validate raises instead
-    misfits = bool(several.unserved(validated)) and any(one.status == "eager" for one in validated.verdict.examples)
+    misfits = bool(several_examples.unserved(validated)) and any(
+        one.status == "eager" for one in validated.verdict.examples
+    )
     if not _was_wrong(parsed):  # then the change of the class is not why
         _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits)
     if job.follow_up and known.valid is not None:
@@ -56,7 +58,7 @@ async def validate(run: Run) -> None:
     if run.on_gpu and not job.follow_up:
         await baselines.add(run)
     if report.chosen is not None:
-        report.regression = figures.regression(validated.measurement, run.settings.regression_threshold)
+        report.regression = speedup.regression(validated.measurement, run.settings.regression_threshold)
     else:
         candidate.source = parsed.body  # it is not renewed: the verdict is about the file as it stays
     report.why = validated.verdict.reason or report.regression

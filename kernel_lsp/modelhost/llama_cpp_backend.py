@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, processes
+from kernel_lsp import child_processes, errors
 from kernel_lsp.modelhost import limits, memory
 from kernel_lsp.modelhost.request import Request
 from kernel_lsp.modelhost.streams import Streams
@@ -94,7 +94,7 @@ class GgufModel:
         self.log.verbose = bool(params.get("verbose"))
         self.log_callback = llama_cpp.llama_log_callback(self.log.line)
         llama_cpp.llama_log_set(self.log_callback, ctypes.c_void_p(0))
-        threads = int(params.get("threads") or 0) or processes.processors()
+        threads = int(params.get("threads") or 0) or child_processes.processors()
         request.progress("loading weights", 0.0)
         try:
             self.llama = llama_cpp.Llama(

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from kernel_lsp import errors
+from kernel_lsp.child_processes import die_with
 from kernel_lsp.modelhost.request import Request
-from kernel_lsp.processes import die_with
 
 #: backend → module under kernel_lsp.modelhost with a function ``load(params, request) -> Backend``
 BACKENDS = {"transformers": "transformers_backend", "llama-cpp": "llama_cpp_backend", "openai": "openai_backend"}

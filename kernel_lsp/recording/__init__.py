@@ -2,5 +2,5 @@
 
 ``hook/`` runs inside the user's program and writes part files; ``injected/`` is the folder that brings it there.
 ``launching.py`` runs the program, ``records.py`` is the data, ``merging.py`` adds parts and runs up, ``files.py`` keeps
-and finds the records, ``examples.py``, ``envelope.py`` and ``timed.py`` say what follows from them.
+and finds the records, ``examples.py``, ``calls_left_to_eager.py`` and ``timed.py`` say what follows from them.
 """

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp.recording import envelope, examples, files, merging
+from kernel_lsp.recording import calls_left_to_eager, examples, files, merging
 from kernel_lsp.recording.examples import Recorded
 from kernel_lsp.recording.records import Shape
 
@@ -32,7 +32,7 @@ def table_of(recorded: Recorded) -> dict[str, Any] | None:
     kinds: dict[str, dict[str, Any]] = {}
     for shape in recorded.shapes:
         calls = shape.calls - shape.nested_calls
-        if calls <= 0 or not examples.can_be_made(shape) or envelope.why_outside({}, shape):
+        if calls <= 0 or not examples.can_be_made(shape) or calls_left_to_eager.why_outside({}, shape):
             continue
         one = {"args": shape.args, "kwargs": shape.kwargs, "init": shape.init, "training": "training" in shape.modes}
         known = kinds.setdefault(_kind(shape), one | {"calls": 0, "seconds": 0.0})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernel_lsp import number_text
 from kernel_lsp.class_schema import Specimen, TensorSpec
-from kernel_lsp.kernel_constants import UNBOUNDED, size_range
+from kernel_lsp.envelope_constants import UNBOUNDED, size_range
 from kernel_lsp.schema import Device, Report, Verdict
 
 from .bars import Bar, chart

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 from kernel_lsp import number_text
-from kernel_lsp.figures import error_check_words, example_lines
 from kernel_lsp.schema import Check, Verdict
+from kernel_lsp.speedup import error_check_words, example_lines
 
 from .facts import Facts
 from .html import Markup, details, div, el, percent, section, span

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernel_lsp import number_text
-from kernel_lsp.figures import factor, mix_words, speedups
 from kernel_lsp.schema import Candidate, Report, Source, Validated
+from kernel_lsp.speedup import factor, mix_words, speedups
 
 from . import code
 from .facts import Facts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_lsp import number_text
-from kernel_lsp.figures import factor
+from kernel_lsp.speedup import factor
 
 from .html import Markup, el, percent
 

@@ -16,7 +16,7 @@ from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, report_of
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, WITHOUT, Scores, latest
-from kernel_lsp.figures import factor
+from kernel_lsp.speedup import factor
 
 from .distribution import Point, distribution
 from .facts import Facts

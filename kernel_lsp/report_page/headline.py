@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernel_lsp import claims, number_text
-from kernel_lsp.figures import at_precision, factor, mix_share, mix_words, speedups
 from kernel_lsp.schema import CORRECT, Measurement, ShapeMeasurement, Verdict
+from kernel_lsp.speedup import at_precision, factor, mix_share, mix_words, speedups
 
 from .facts import Facts
 from .html import Child, Markup, div, el, span

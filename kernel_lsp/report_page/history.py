@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_lsp import number_text
-from kernel_lsp.figures import factor
 from kernel_lsp.schema import CORRECT
+from kernel_lsp.speedup import factor
 from kernel_lsp.store.changes import said
 from kernel_lsp.store.history import Entry
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from kernel_lsp import number_text
-from kernel_lsp.figures import factor, speedups
+from kernel_lsp.speedup import factor, speedups
 
 from .about import compiled, course, machine, specimen
 from .accuracy import accuracy

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernel_lsp import number_text
-from kernel_lsp.figures import factor
 from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing
+from kernel_lsp.speedup import factor
 
 from .bars import Bar, chart
 from .facts import Facts

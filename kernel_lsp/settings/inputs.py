@@ -76,6 +76,8 @@ def _wrong_entries(table: Any, kinds: Mapping[str, type]) -> str:
 
 def _wrong_tensor(value: Any) -> str:
     """What is wrong with the first text that is meant to be a tensor."""
+    if isinstance(value, dict) and "shape" in value and set(value) <= {"shape", "dtype", "device"}:
+        return f'{value!r} is a table; a tensor is a text, for instance "float32[8, 512]"'
     if isinstance(value, (dict, list)):
         inner = value.values() if isinstance(value, dict) else value
         return next((wrong for one in inner if (wrong := _wrong_tensor(one))), "")
@@ -84,7 +86,9 @@ def _wrong_tensor(value: Any) -> str:
         return ""
     near = _near(found["dtype"], DTYPES)
     if found["dtype"] not in DTYPES:
-        return f"{value!r}: {found['dtype']} is no dtype of torch{near}" if near else ""  # else it is just a text
+        is_shape = re.fullmatch(r"\s*\d+(\s*,\s*\d+)+\s*", found["shape"])
+        # What is neither near to a dtype nor followed by sizes is just a text.
+        return f"{value!r}: {found['dtype']} is no dtype of torch{near}" if near or is_shape else ""
     if not re.fullmatch(r"[\d,\s]*", found["shape"]):
         return f"{value!r}: the sizes must be numbers, for instance {found['dtype']}[8, 512]"
     if found["below"] is not None and not found["below"].isdigit():

@@ -16,7 +16,8 @@ from kernel_lsp.naming import attribute
 from kernel_lsp.synthesis.graph.lowered import Graph
 from kernel_lsp.synthesis.graph.names import Names
 from kernel_lsp.synthesis.graph.value import Value, input_of
-from kernel_lsp.synthesis.operators.lower import lower, placeholders
+from kernel_lsp.synthesis.operators.inputs import placeholders
+from kernel_lsp.synthesis.operators.lower import lower
 from kernel_lsp.synthesis.printing.envelope import name_arguments
 
 

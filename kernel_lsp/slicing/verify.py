@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import processes
+from kernel_lsp import child_processes
 from kernel_lsp.specimen import examples, faking, faults
 from kernel_lsp.validation import channel
 
@@ -40,7 +40,7 @@ class Nursery:
         self.folder = tempfile.mkdtemp(prefix="slice-", dir=scratch)
         self.stuck = False
         mine, theirs = os.pipe(), os.pipe()
-        self.pid = processes.fork()
+        self.pid = child_processes.fork()
         if self.pid == 0:
             for fd in [*close, mine[1], theirs[0]]:
                 with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ class Nursery:
         """End the process with its children, and remove its folder."""
         os.close(self._requests)
         os.close(self._answers)
-        processes.kill_group(self.pid)
+        child_processes.kill_group(self.pid)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -93,14 +93,14 @@ class Nursery:
 def _serve(requests: int, answers: int) -> NoReturn:
     with os.fdopen(requests, "rb") as file:
         for line in file:
-            pid = processes.fork()
+            pid = child_processes.fork()
             if pid == 0:
                 os.write(answers, json.dumps(_look(json.loads(line))).encode() + b"\n")
                 sys.stderr.flush()
                 os._exit(0)
             _, status = os.waitpid(pid, 0)
             if status:
-                error = {"error": f"it was {processes.describe(status)}", "line": None}
+                error = {"error": f"it was {child_processes.describe(status)}", "line": None}
                 os.write(answers, json.dumps(error).encode() + b"\n")
     os._exit(0)
 

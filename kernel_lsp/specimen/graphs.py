@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from kernel_lsp import class_schema
-from kernel_lsp.kernel_constants import UNBOUNDED
+from kernel_lsp.envelope_constants import UNBOUNDED
 from kernel_lsp.synthesis import independence
 
 

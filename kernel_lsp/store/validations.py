@@ -19,7 +19,7 @@ from typing import Any
 
 from kernel_lsp import __version__, kernel_file, schema
 from kernel_lsp.code_hash import tree_hash
-from kernel_lsp.devices import pick_device
+from kernel_lsp.device_choice import pick_device
 from kernel_lsp.store import database, kernels, sessions, targets, verdicts
 from kernel_lsp.store.changes import changed_since
 from kernel_lsp.store.environments import devices_of

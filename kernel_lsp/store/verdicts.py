@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_lsp import figures, schema
+from kernel_lsp import schema, speedup
 from kernel_lsp.store import graphs, sessions, targets
 from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.sessions import Session
@@ -73,7 +73,7 @@ def _times(measurement: schema.Measurement) -> tuple[Any, ...]:
     shape = measurement.shapes[0] if measurement.shapes else None
     timings = (shape.eager, shape.compiled, shape.kernel) if shape is not None else (None, None, None)
     medians = [timing.median if timing is not None else None for timing in timings]
-    return (*medians, *figures.speedups(measurement), inputs_text(shape) if shape is not None else "")
+    return (*medians, *speedup.speedups(measurement), inputs_text(shape) if shape is not None else "")
 
 
 def inputs_text(shape: schema.ShapeMeasurement) -> str:

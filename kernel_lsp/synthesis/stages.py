@@ -26,7 +26,7 @@ from .kernel.execution_plan import Kernel, Lowered, Planned
 from .kernel.verify import verify as verify_plan
 from .operators import lower
 from .operators.untraceable import Untraceable
-from .passes import asked
+from .passes import asked_precision
 from .passes.chains import between, chains
 from .passes.collapsing import collapse
 from .passes.cuts import cut_last
@@ -220,9 +220,9 @@ def _rounded_as_asked(graph: Graph, on: Target, precision: str, halves: bool, in
     if (halves and channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints))) or in_tiles:
         rounded.append("float16 convolutions")
     pays = halves and precision == "half"
-    if pays and asked.in_float16(graph, lambda op: op not in in_pairs and half_pays(op, on, graph.hints)):
+    if pays and asked_precision.in_float16(graph, lambda op: op not in in_pairs and half_pays(op, on, graph.hints)):
         rounded.append("float16 products")
-    if asked.in_tf32(graph):
+    if asked_precision.in_tf32(graph):
         rounded.append("TF32 products")
     if rounded:
         graph.precision = precision

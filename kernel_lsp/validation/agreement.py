@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import figures
+from kernel_lsp import speedup
 from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, rounding_bounds, tf32, ties
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: how many times eager's error may be what it is on these inputs, if it is so large on neighbouring ones
 _LUCK = 30.0
+#: said where a check can tell nothing of the numbers
+UNDECIDED = "values for which rounding decides what the module chooses, and eager's own results differ from float64's"
 
 
 def compared(
@@ -116,7 +118,7 @@ def _noted_as_explained(referee: Referee, explained: list[float] | None) -> floa
 def _said_of(referee: Referee, found: compare.Comparison) -> compare.Comparison:
     """A reason that names the precision that the candidate is held to."""
     if found.reason and referee.held_to != "strict" and math.isfinite(found.error):
-        found.reason += f" (at {figures.precision_words(referee.held_to)})"
+        found.reason += f" (at {speedup.precision_words(referee.held_to)})"
     return found
 
 
@@ -205,6 +207,36 @@ def but_for_overflow(
     if second.passed:
         referee.progress.limits.append("huge values for which eager itself overflows")
     return second if second.passed else found
+
+
+def but_for_choices(
+    referee: Referee, out: Any, reference: Reference, found: compare.Comparison, tree: Any, train: bool = False
+) -> compare.Comparison:
+    """A result that turns on which of equal elements the module chooses (a router's, at tiny values) is but held to its size.
+
+    So it is where eager and float64 choose otherwise, and eager's error is such that an answer of zeros would pass.
+    """
+    if reference.exact is None or reference.exact is reference.eager or not math.isfinite(found.error):
+        return found
+    triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
+    useless = [compare.FACTOR * compare.compare(e, e, exact).eager_error >= 1 for _, e, exact in triples]
+    if not any(useless) or not ties.part(referee.oracle, tree, reference, train):
+        return found
+    taken = iter(
+        [_eagers_but_for_large(*three) if so else three[0] for three, so in zip(triples, useless, strict=True)]
+    )
+    changed = pytree.tree_map(lambda v: next(taken) if isinstance(v, torch.Tensor) else v, out)
+    second = compared(referee, changed, reference, tree=tree, train=train)
+    if second.passed:
+        referee.progress.limits.append(UNDECIDED)
+    return second if second.passed else found
+
+
+def _eagers_but_for_large(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """A candidate's result with eager's numbers wherever its own are no larger than such results are."""
+    eager, exact = eager.to(mine.device), exact.to(mine.device)
+    most = max(float(torch.where(torch.isfinite(t), t.abs(), 0).max()) for t in (eager, exact))
+    return torch.where(mine.abs() <= compare.FACTOR * most, eager, mine)
 
 
 def precision(referee: Referee) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from kernel_lsp.validation import channel, state
-from kernel_lsp.validation.oracle import Oracle, made_wide
+from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.trees import copied, doubled, tensors_of
 
 
@@ -28,7 +28,7 @@ def gradients(
     if oracle.double is not None:
         wide = doubled(copied(tree))
         try:
-            with made_wide():
+            with oracle.made_wide():
                 exact, _ = _backward(oracle.double, oracle.training, wide, [c.double() for c in cotangents], wanted)
         except torch.OutOfMemoryError:
             raise

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 
 def round_to_bfloat16(numbers: np.ndarray) -> np.ndarray:
@@ -141,6 +142,10 @@ def repair_float8(tl: Any, interpreter: Any) -> None:
     numbers = {tl.float16: np.float16, tl.float32: np.float32}
 
     def convert_float(data: np.ndarray, source: Any, target: Any, rounding: Any) -> np.ndarray:
+        with _disable_current_modes():
+            return by_torch(data, source, target, rounding)
+
+    def by_torch(data: np.ndarray, source: Any, target: Any, rounding: Any) -> np.ndarray:
         if source in kinds and target in numbers:
             eight = torch.from_numpy(np.ascontiguousarray(data).view(np.uint8)).view(kinds[source])
             return eight.float().numpy().astype(numbers[target]).reshape(data.shape)
@@ -233,7 +238,8 @@ def repair_libdevice(tl: Any, interpreter: Any) -> None:
             semantic = _semantic or interpreter.interpreter_semantic
             tensors = [semantic.to_tensor(a) for a in args]
             arrays = np.broadcast_arrays(*(t.handle.data for t in tensors))
-            out = function(*(torch.from_numpy(np.array(a)) for a in arrays)).numpy()
+            with _disable_current_modes():  # it stands for the GPU's function: no operator that the candidate runs
+                out = function(*(torch.from_numpy(np.array(a)) for a in arrays)).numpy()
             largest = max(tensors, key=lambda t: t.handle.data.size)
             scalar = tl.int32 if out.dtype == np.bool_ else largest.dtype.scalar
             data = out.astype(interpreter._get_np_dtype(scalar)).reshape(arrays[0].shape)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import class_schema, figures, schema
+from kernel_lsp import class_schema, schema, speedup
 from kernel_lsp.validation import agreement, candidate_state, failures, memory, roofline, spans, state, timing
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
@@ -102,7 +102,7 @@ def measure(
     if problem:
         verdict.status, verdict.reason = status, problem  # type: ignore[assignment]
         return measurement, rates
-    figures.note_if_slower_than_eager(verdict, measurement)
+    speedup.note_if_slower_than_eager(verdict, measurement)
     emit("measurement", schema.to_json(measurement))
     return measurement, rates
 

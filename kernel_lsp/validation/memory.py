@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from kernel_lsp import devices
+from kernel_lsp import device_choice
 
 
 def size(tensor: torch.Tensor) -> int:
@@ -77,7 +77,9 @@ def free_alone(tensors: list[torch.Tensor]) -> int:
     if device is None or not limited():
         return 0
     return (
-        torch.cuda.get_device_properties(device).total_memory - devices.CONTEXTS - torch.cuda.memory_allocated(device)
+        torch.cuda.get_device_properties(device).total_memory
+        - device_choice.CONTEXTS
+        - torch.cuda.memory_allocated(device)
     )
 
 

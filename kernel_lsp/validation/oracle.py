@@ -25,6 +25,7 @@ from kernel_lsp.validation import (
     weights,
 )
 from kernel_lsp.validation.compare import compare, structure
+from kernel_lsp.validation.lifting import Lifted
 from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.scaled_products import ScaledProducts
 from kernel_lsp.validation.slices import Part
@@ -92,6 +93,7 @@ class Oracle:
         self.training = training
         self.limits: list[str] = []
         self.double: torch.nn.Module | None = None
+        self.lifts = False  # float64 runs only where conversions to float32 are lifted to float64
         self.moves: set[str] = set()  # paths of buffers and attributes that a call was seen to change
         self.first: dict[str, Any] = {}  # what attributes held before the first call that are of another kind since
         self.made: list[str] = []  # all attributes that are; every call but the first begins with what that left there
@@ -299,20 +301,56 @@ class Oracle:
         """``after`` gets what the call changed."""
         if self.double is None:
             return eager
-        args, kwargs = doubled(copied(tree))
         try:
-            with torch.no_grad(), made_wide(), state.unchanged(self.double) as before:
-                with self.around(), self.drawing_the_same():
-                    exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
-                if after is not None:
-                    after |= state.changed(self.double, before)
-                exact = copied(exact) if after else exact
+            return self._wide_or_lifted(tree, train, after)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             self.no_double(f"{type(error).__name__} there")
             return eager
-        return exact
+
+    def _wide_or_lifted(self, tree: tuple[Any, Any], train: bool, after: dict[str, Any] | None) -> Any:
+        """The result in float64, with conversions to float32 lifted from the first call on that needs it.
+
+        Raises:
+            Exception: what the module raises as it is, where it does not run lifted either.
+        """
+        if self.lifts:
+            return self._in_float64(tree, train, after)
+        try:
+            return self._in_float64(tree, train, after)
+        except (torch.OutOfMemoryError, draws.NotReplayable):
+            raise
+        except Exception as error:
+            self.lifts = True
+            try:
+                return self._in_float64(tree, train, after)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                self.lifts = False
+                raise error from None
+
+    def _in_float64(self, tree: tuple[Any, Any], train: bool, after: dict[str, Any] | None) -> Any:
+        assert self.double is not None
+        args, kwargs = doubled(copied(tree))
+        with torch.no_grad(), self.made_wide(), state.unchanged(self.double) as before:
+            with self.around(), self.drawing_the_same():
+                exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
+            if after is not None:
+                after |= state.changed(self.double, before)
+            return copied(exact) if after else exact
+
+    @contextlib.contextmanager
+    def made_wide(self) -> Iterator[None]:
+        """Tensors that a forward makes (a first state of zeros, a mask) are float64 unless it says otherwise, as are scaled products."""
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with ScaledProducts(), Lifted() if self.lifts else contextlib.nullcontext():
+                yield
+        finally:
+            torch.set_default_dtype(before)
 
     @contextlib.contextmanager
     def drawing_the_same(self) -> Iterator[None]:
@@ -354,18 +392,6 @@ class Oracle:
         with torch.no_grad(), torch.random.fork_rng(devices), state.unchanged(self.module), counting:
             self.module(*args, **kwargs)
         return counting.work
-
-
-@contextlib.contextmanager
-def made_wide() -> Iterator[None]:
-    """Tensors that a forward makes (a first state of zeros, a mask) are float64 unless it says otherwise, as are scaled products."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        with ScaledProducts():
-            yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def widen(module: torch.nn.Module) -> torch.nn.Module:

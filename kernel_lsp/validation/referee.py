@@ -30,8 +30,8 @@ from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.progress import Progress, verdict_of
-from kernel_lsp.validation.reach import Reach, malformed
 from kernel_lsp.validation.trees import tensors_of
+from kernel_lsp.validation.trial_connection import Reach, malformed
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.recorded import RecordedShapes

@@ -42,7 +42,7 @@ _CHOOSING: dict[str, bool | None] = {
 class _Choice:
     """A call of such an operator. ``values``: [..., n], and ``indices``: [..., k], which were along ``dim`` (None: of all elements).
 
-    ``shape``: of its result. ``promised``: whether that is the first of equal elements. ``rounded``: whether ``values`` were
+    ``result``: as it was given, not a copy. ``promised``: whether that is the first of equal elements. ``rounded``: whether ``values`` were
     (rounded.py). ``explained``: the relative error of ``values`` that the precision explains which was asked for.
     ``exact``: the same choice in float64. ``follows``: it comes after a choice in which eager and float64 differ.
     """
@@ -51,7 +51,7 @@ class _Choice:
     values: torch.Tensor
     indices: torch.Tensor
     dim: int | None
-    shape: torch.Size
+    result: torch.Tensor
     promised: bool
     rounded: bool
     explained: float = 0.0
@@ -62,8 +62,8 @@ class _Choice:
         """A result of this call's, or one with as many elements, as int64 [..., k]."""
         if self.dim is None:
             return result.reshape(1).long()
-        result = result.reshape(self.shape).long()
-        return (result if len(self.shape) == self.values.dim() else result.unsqueeze(self.dim)).movedim(self.dim, -1)
+        result = result.reshape(self.result.shape).long()
+        return (result if self.result.dim() == self.values.dim() else result.unsqueeze(self.dim)).movedim(self.dim, -1)
 
     def back(self, indices: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
         """The inverse of ``last``, with the shape and dtype of ``like``."""
@@ -96,7 +96,7 @@ class _Watching(TorchDispatchMode):
             if promised is None:
                 promised = bool(given["stable"])
             rounded = given["self"] in self.rounded
-            one = _Choice(str(func), values, result, dim, result.shape, promised, rounded)
+            one = _Choice(str(func), values, result, dim, result, promised, rounded)
             one.indices = one.last(result.clone())
             self.found.append(one)
         self.rounded.note(func, args, kwargs, out)
@@ -118,10 +118,12 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
     if not differ:
         return out
     try:
-        choices = _choices(referee.oracle, tree, reference, train, referee.held_to)
+        choices, results = _choices(referee.oracle, tree, reference, train, referee.held_to)
     except torch.OutOfMemoryError:
         raise
     except Exception:  # the module runs under no mode of torch's, or not now: then nothing is known of its indices
+        return out
+    if len(results) != len(theirs):
         return out
     for i in differ:
         for choice in choices:
@@ -130,10 +132,29 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
             ):
                 mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice)
                 break
+            if torch.equal(results[i], theirs[i]) and (at := _places(choice.result, results[i])) is not None:
+                mine[i] = _part_with_eagers(mine[i].to(theirs[i].device), at, choice)
+                break
     if any(_differ(mine[i], before) for i, before in zip(differ, (tensors_of(out)[i] for i in differ), strict=True)):
         referee.progress.limits.append(OTHERS)
     again = iter(mine)
     return pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
+
+
+def part(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> bool:
+    """Whether eager and float64 part at a choice between elements that are equal within rounding, and at no other before."""
+    try:
+        choices, _ = _choices(oracle, tree, reference, train, "strict")
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # as in ``settled``
+        return False
+    parted = (one for one in choices if one.exact is not None and not torch.equal(one.indices, one.exact.indices))
+    if (first := next(parted, None)) is None or first.exact is None or not (share := _allowed(first)):
+        return False
+    values = first.exact.values
+    chosen, best = (values.gather(-1, one.indices) for one in (first, first.exact))
+    return bool(((chosen == best) | _near(chosen, best, share)).all())
 
 
 def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -145,22 +166,26 @@ def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     return not pieces.identical(mine.to(theirs.device), theirs)
 
 
-def _choices(oracle: Oracle, tree: Any, reference: Reference, train: bool, precision: str) -> list[_Choice]:
-    """Each choice of eager's, with the same one in float64 where that runs as a whole. ``precision``: that was asked for.
+def _choices(
+    oracle: Oracle, tree: Any, reference: Reference, train: bool, precision: str
+) -> tuple[list[_Choice], list[torch.Tensor]]:
+    """Each choice of eager's, with the same one in float64 where that runs as a whole; and eager's results, which may be parts of them.
+
+    ``precision``: that was asked for.
 
     Raises:
         Exception: what the module raises.
     """
     with _Watching() as eager:
-        oracle.eager(tree, train)
+        again = tensors_of(oracle.eager(tree, train))
     if reference.exact is None or reference.exact is reference.eager or not eager.found:
-        return eager.found
+        return eager.found, again
     with _Watching() as wide:
         oracle.exact(tree, train, reference.drawn)
     if [(one.operator, one.values.shape) for one in eager.found] != [
         (one.operator, one.values.shape) for one in wide.found
     ]:
-        return []
+        return [], again
     for sample in range(len(rounded_products.FACTORS) if precision != "strict" else 0):
         with rounded_products.rounding(precision, sample), _Watching() as rounded:
             oracle.exact(tree, train, reference.drawn)
@@ -171,7 +196,28 @@ def _choices(oracle: Oracle, tree: Any, reference: Reference, train: bool, preci
     for one, exact in zip(eager.found, wide.found, strict=True):
         one.exact, one.follows = None if follows else exact, follows
         follows = follows or not torch.equal(one.indices, exact.indices)
-    return eager.found
+    return eager.found, again
+
+
+def _places(whole: torch.Tensor, part: torch.Tensor) -> torch.Tensor | None:
+    """Where the elements of a view lie in the flattened ``whole``, with the view's shape; None where it is no part of it."""
+    memory = part.untyped_storage()
+    if part.dtype is not whole.dtype or memory._cdata != whole.untyped_storage()._cdata or part.numel() == 0:
+        return None
+    places = torch.full((memory.nbytes() // part.itemsize,), -1, device=part.device)
+    order = torch.arange(whole.numel(), device=part.device).reshape(whole.shape)
+    places.as_strided(whole.shape, whole.stride(), whole.storage_offset()).copy_(order)
+    found = places.as_strided(part.shape, part.stride(), part.storage_offset())
+    return None if bool((found < 0).any()) else found
+
+
+def _part_with_eagers(mine: torch.Tensor, places: torch.Tensor, choice: _Choice) -> torch.Tensor:
+    """The same for a candidate's ``mine`` that has the elements at ``places`` of the choice's result alone; of the others nothing is known."""
+    unknown = -1 - torch.arange(choice.result.numel(), device=mine.device)  # each once, and none that may be chosen
+    whole = unknown.scatter(0, places.reshape(-1), mine.reshape(-1).long())
+    if not torch.equal(whole[places], mine.long()):  # the view has an element twice, and this has two in its place
+        return mine
+    return _with_eagers(whole, choice).reshape(-1)[places].to(mine.dtype)
 
 
 def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
@@ -184,12 +230,7 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     chosen = values.gather(-1, at)
     good = chosen == best
     if share := _allowed(choice):
-        finite = torch.isfinite(best)
-        # The scale is that of what is chosen in the row, its median: neither large numbers of a mask nor other rows count.
-        ordered = torch.where(finite, best.abs(), torch.inf).sort(-1).values
-        scale = ordered.gather(-1, (finite.sum(-1, keepdim=True) - 1).clamp_min(0) // 2)
-        near = (chosen - best).abs() <= share * (best.abs() + scale)
-        good |= near & finite & torch.isfinite(chosen)
+        good |= _near(chosen, best, share)
     good &= found == at
     if choice.promised:
         equal = choice.values.gather(-1, at) == choice.values.gather(-1, choice.indices)
@@ -197,6 +238,15 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     ordered = found.sort(-1).values
     good &= ~(ordered[..., 1:] == ordered[..., :-1]).any(-1, keepdim=True)  # no element is chosen twice
     return choice.back(torch.where(good, choice.indices, found), mine)
+
+
+def _near(chosen: torch.Tensor, best: torch.Tensor, share: float) -> torch.Tensor:
+    """Where values [..., k] are as good as the ``best`` of their rows but for ``share``."""
+    finite = torch.isfinite(best)
+    # The scale is that of what is chosen in the row, its median: neither large numbers of a mask nor other rows count.
+    ordered = torch.where(finite, best.abs(), torch.inf).sort(-1).values
+    scale = ordered.gather(-1, (finite.sum(-1, keepdim=True) - 1).clamp_min(0) // 2)
+    return ((chosen - best).abs() <= share * (best.abs() + scale)) & finite & torch.isfinite(chosen)
 
 
 def _allowed(choice: _Choice) -> float:

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from kernel_lsp import processes, schema
+from kernel_lsp import child_processes, schema
 from kernel_lsp.validation import agreement, candidate_state, failures, measuring, recorded, roofline, ties
 from kernel_lsp.validation.progress import Progress
-from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Referee
 from kernel_lsp.validation.trees import without_memory
+from kernel_lsp.validation.trial_connection import Reach
 
 #: variants that are timed; the synthesizer names the likeliest first
 MOST_TIMED = 8
@@ -78,7 +78,7 @@ def tune(
 
 def processors_to_spare() -> bool:
     """Whether variants can be compiled beside the checks of the first without that having to wait."""
-    return processes.processors() >= _LEAST_PROCESSORS
+    return child_processes.processors() >= _LEAST_PROCESSORS
 
 
 def begin_early(referee: Referee, reach: Reach, sources: list[str]) -> None:

@@ -11,11 +11,11 @@ def main() -> None:
     startup = runpy.run_path(os.path.join(os.path.dirname(os.path.dirname(here)), "startup.py"))
     startup["register_package"](here)
     requests, answers = startup["take_over_standard_streams"]()
-    from kernel_lsp import processes
+    from kernel_lsp import child_processes
     from kernel_lsp.worker import manager
 
     if "--give-way" in sys.argv[1:]:
-        processes.let_others_first()
+        child_processes.let_others_first()
     manager.run(requests, answers)
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kernel_lsp import errors, processes
+from kernel_lsp import child_processes, errors
 from kernel_lsp.worker import deaths
 
 #: lines of a child's standard error that are kept to explain its end
@@ -102,7 +102,7 @@ class Zygote:
                 child.exited.set_result(9)
         self.children.clear()
         if self.ready.exception() is None:
-            print(f"{processes.ENDING}one of its processes ended", file=sys.stderr, flush=True)
+            print(f"{child_processes.ENDING}one of its processes ended", file=sys.stderr, flush=True)
             self.on_death()
 
     def start(
@@ -193,7 +193,7 @@ async def _ended(child: Child, seconds: float | None) -> None:
 
 def _how(child: Child) -> str:
     """How a child ended, with the last line it wrote, if any."""
-    how = deaths.with_want_of_memory(processes.describe(child.exited.result()), child.out_of_memory)
+    how = deaths.with_want_of_memory(child_processes.describe(child.exited.result()), child.out_of_memory)
     last = next((_text(line) for line in reversed(child.stderr) if line.strip()), "")
     return f"{how} while {child.stage}" + (f"; its last words: {last.strip()[:300]}" if last else "")
 

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, processes
+from kernel_lsp import child_processes, errors
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
 from kernel_lsp.specimen import examples, faking, importing, looking
 from kernel_lsp.validation import answers, memory
-from kernel_lsp.worker import beginning, deaths, validating
+from kernel_lsp.worker import candidate_process, deaths, validating
 
 #: seconds for importing the module and for the compiler, which stops after 40 by itself
 SECONDS = 55.0
@@ -46,7 +46,7 @@ def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     os.makedirs(folder, exist_ok=True)
     reading, writing = os.pipe()
     before = deaths.for_want_of_memory()
-    pid = processes.fork()
+    pid = child_processes.fork()
     if pid == 0:
         try:
             descriptors.keep_only(writing)
@@ -60,7 +60,7 @@ def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         said, stopped = _hear(reading, pid, time.monotonic() + SECONDS)
     finally:
         os.close(reading)
-        processes.kill_group(pid)
+        child_processes.kill_group(pid)
         _, status = os.waitpid(pid, 0)
     how = stopped or deaths.describe(status, pid, given["scratch"], before)
     if not said.startswith(_BEGINS):
@@ -93,7 +93,7 @@ def _hear(reading: int, pid: int, until: float) -> tuple[bytes, str]:
             return said[:1], f"stopped after {SECONDS:.0f} s"
         if len(said) > _LARGEST:
             return said[:1], "stopped, since it said too much"
-        if processes.resident(pid) > most:
+        if child_processes.resident(pid) > most:
             return said[:1], f"stopped at {most >> 30} GB of memory"
 
 
@@ -113,7 +113,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
     entering.begin(found)
     user_module, cls = importing.load(given["path"], given["class_name"])
     mode, training, dtype = faking.mode(), bool(given.get("training")), examples.converted(given)
-    bounds = beginning.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))
+    bounds = candidate_process.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))
     # Not by its address space: tensors of the example's full size are made, and never touched.
     mine = entering.Bounds(folder, bounds.reads, compiles=True, bounded=False, memory_files=False)
     entering.enter(mine, found, [writing])

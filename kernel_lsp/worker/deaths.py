@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 
-from kernel_lsp import processes
+from kernel_lsp import child_processes
 
 #: the folder in the worker's scratch folder where it is noted what was ended, and why
 FOLDER = "ended"
@@ -40,7 +40,7 @@ def describe(status: int, pid: int, scratch: str, before: int) -> str:
 
     ``scratch``: the request's folder, in the worker's own.
     """
-    how = processes.describe(status)
+    how = child_processes.describe(status)
     if how != "killed by SIGKILL":
         return how
     with contextlib.suppress(OSError), open(os.path.join(os.path.dirname(scratch), FOLDER, str(pid))) as file:

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from kernel_lsp import errors, processes
+from kernel_lsp import child_processes, errors
 
 
 def attempt(task: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
@@ -46,7 +46,7 @@ def _forked(task: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     if pid == 0:
         try:
             os.close(reading)
-            processes.die_with(parent)
+            child_processes.die_with(parent)
             answer = _answer(task)
             with os.fdopen(writing, "w", encoding="utf-8") as file:
                 json.dump(answer, file)

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 
-from kernel_lsp import devices, errors
+from kernel_lsp import device_choice, errors
 from kernel_lsp.validation import failures
 from kernel_lsp.worker import gpu_contention
 
@@ -37,7 +37,7 @@ from kernel_lsp.worker import gpu_contention
 _POLL_SECONDS, _TELL_SECONDS = 0.01, 0.5
 #: seconds after which waiting to check or to time is given up: every kernel-lsp that works lets go of the lock long before
 MOST_SECONDS = 1800.0
-PARTS = devices.MEMORY_PARTS
+PARTS = device_choice.MEMORY_PARTS
 
 
 @dataclass

@@ -14,9 +14,9 @@ import time
 import traceback
 from typing import Any
 
-from kernel_lsp import processes
+from kernel_lsp import child_processes
 from kernel_lsp.confinement import descriptors, entering, layers
-from kernel_lsp.worker import beginning, gpu_lock, warming
+from kernel_lsp.worker import candidate_process, gpu_lock, warming
 
 #: seconds for the confined process to start CUDA and open the memory
 _SECONDS = 20.0
@@ -57,7 +57,7 @@ def find(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         traceback.print_exc()
     finally:
         for _, pid, _, _ in borrowers:
-            processes.kill_group(pid)
+            child_processes.kill_group(pid)
             os.waitpid(pid, 0)
     return {"sharing": answer}
 
@@ -78,7 +78,7 @@ def _fork(given: dict[str, Any], found: layers.Layers) -> tuple[int, int, int]:
     """(process id, descriptor to ask by, descriptor that tells) of a process that waits to be lent memory."""
     asked, ask = os.pipe()
     told, tell = os.pipe()
-    pid = processes.fork()
+    pid = child_processes.fork()
     if pid == 0:
         try:
             descriptors.keep_only(asked, tell)
@@ -102,11 +102,11 @@ def _borrow(given: dict[str, Any], found: layers.Layers, asked: int, tell: int) 
     folder = os.path.join(given["scratch"], "lending")
     os.makedirs(folder, exist_ok=True)
     entering.begin(found, given["sharing"])
-    beginning.load_helpers()
-    mine = beginning.bounds(given, folder, folder)
+    candidate_process.load_helpers()
+    mine = candidate_process.bounds(given, folder, folder)
     entering.enter(mine, found, [asked, tell])
     device = torch.device(given["device"])
-    beginning.begin_cuda(device)
+    candidate_process.begin_cuda(device)
     entering.refuse_calls(mine, found)
     warming.launch_once(device)
     os.write(tell, _STARTED)

@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 
-from kernel_lsp import processes
+from kernel_lsp import child_processes
 from kernel_lsp.confinement import cgroup, syscalls
 from kernel_lsp.worker import deaths
 
@@ -130,12 +130,12 @@ def _look(folders: list[str]) -> None:
     elif len(confined) > _PROCESSES:
         why = f"it had more than {_PROCESSES} processes"
     elif _memory_is_short():
-        confined = [max(confined, key=processes.resident)]
+        confined = [max(confined, key=child_processes.resident)]
         why = "memory ran out"
     if why:
         for leader in {_leader(pid) for pid in confined} - {0}:
             deaths.note(folders[0], leader, why)
-            processes.kill_group(leader)
+            child_processes.kill_group(leader)
 
 
 def _leader(pid: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kernel_lsp import devices
+from kernel_lsp import device_choice
 from kernel_lsp.validation import memory
 from kernel_lsp.worker import gpu_lock
 
@@ -46,7 +46,7 @@ def begin(
     keep(given)
     wanted, mine = 0, parts(given)
     if mine:  # never all: each process that uses the device has a context there
-        most = given["quota"][1] - devices.CONTEXTS
+        most = given["quota"][1] - device_choice.CONTEXTS
         wanted = min(most, needed(given["specimen"])) if given.get("specimen") else most
     return gpu_lock.begin(given.get("locks"), device, emit, told, mine, given_back(device, wanted))
 
@@ -99,7 +99,7 @@ def needed(specimen: dict[str, Any]) -> int:
     ``specimen``: ``class_schema.Specimen`` as JSON. What a call makes beside its results is not known.
     """
     called = _bytes(specimen.get("inputs")) + _bytes(specimen.get("outputs"))
-    return devices.CONTEXTS + _OF_A_CALL * called + _OF_PARAMETERS * _bytes(specimen.get("parameters"))
+    return device_choice.CONTEXTS + _OF_A_CALL * called + _OF_PARAMETERS * _bytes(specimen.get("parameters"))
 
 
 def _bytes(specs: list[dict[str, Any]] | None) -> int:

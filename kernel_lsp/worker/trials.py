@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from kernel_lsp import processes
+from kernel_lsp import child_processes
 from kernel_lsp.confinement import descriptors, entering, layers
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel
-from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.trial import Trial
+from kernel_lsp.validation.trial_connection import Reach
 from kernel_lsp.validation.trial_messages import serve
-from kernel_lsp.worker import beginning, deaths, memory_quota
+from kernel_lsp.worker import candidate_process, deaths, memory_quota
 
 
 def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False) -> Reach:
@@ -33,7 +33,7 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
     os.makedirs(folder, exist_ok=True)
     mine, theirs = channel.pair()
     before = deaths.for_want_of_memory()
-    pid = processes.fork()
+    pid = child_processes.fork()
     if pid == 0:
         mine.close()
         for other in others:
@@ -53,14 +53,14 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
     def reap() -> str:
         if not ended:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-            processes.kill_group(pid)  # what it started; the number is still its own
+            child_processes.kill_group(pid)  # what it started; the number is still its own
             _, status = os.waitpid(pid, 0)
             ended.append(deaths.describe(status, pid, given["scratch"], before))
         return ended[0]
 
     def kill() -> None:
         if not ended:
-            processes.kill_group(pid)
+            child_processes.kill_group(pid)
             reap()
 
     limits = layers.limits(found, gpu=given["device"] != "interpreter") + _of_sharing(given)
@@ -93,15 +93,15 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
     entering.begin(found, given.get("sharing") or entering.SHARING[0])
     memory_quota.keep(given)
     if device != "interpreter":
-        beginning.load_helpers()
+        candidate_process.load_helpers()
     user_module, cls = importing.load(path, class_name)
     init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
     print(f"trial {os.getpid()} of {class_name}", file=sys.stderr, flush=True)
-    mine = beginning.bounds(given, folder, sources_of(given))
+    mine = candidate_process.bounds(given, folder, sources_of(given))
     entering.enter(mine, found, [end.socket.fileno()])
     if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
         select.select([end.socket], [], [])
-        beginning.begin_cuda(torch.device(device))
+        candidate_process.begin_cuda(torch.device(device))
         entering.refuse_calls(mine, found)
         torch.set_num_threads(given["threads"])
     serve(end, Trial(kernel_class(class_name), init, cls, device, examples.converted(given)))

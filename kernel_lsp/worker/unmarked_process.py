@@ -44,11 +44,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import processes
+from kernel_lsp import child_processes
 from kernel_lsp.confinement import descriptors, entering, environment, layers
 from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel, failures, interpreter
-from kernel_lsp.worker import beginning, deaths
+from kernel_lsp.worker import candidate_process, deaths
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unmarked_program.py")
 #: milliseconds between two looks whether the process has ended
@@ -105,7 +105,7 @@ def _begin(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # the other thread waits for this one
-            pid = processes.fork()
+            pid = child_processes.fork()
         if pid:
             _wait(given, end, pid, before)
             raise SystemExit  # which ends a thread without a word
@@ -134,9 +134,9 @@ def _wait(given: dict[str, Any], end: channel.Channel, pid: int, before: int) ->
     how = os.WEXITED | os.WNOWAIT
     while os.waitid(os.P_PID, pid, how | os.WNOHANG) is None:
         if any(events & _HUNG_UP for _, events in poll.poll(_LOOK)):
-            processes.kill_group(pid)
+            child_processes.kill_group(pid)
             os.waitid(os.P_PID, pid, how)
-    processes.kill_group(pid)  # what it started; the number is still its own
+    child_processes.kill_group(pid)  # what it started; the number is still its own
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(channel.Closed):
         end.send({"ended": deaths.describe(status, pid, given["scratch"], before)})
@@ -158,18 +158,18 @@ def _ready(given: dict[str, Any], end: channel.Channel, message: dict[str, Any],
         if message.get("words"):
             _held.enter_context(interpreter.on_the_cpu())
     else:
-        beginning.load_helpers()
+        candidate_process.load_helpers()
     # Read by what the user's module imports now, and gone afterwards: no network, no pool of processes.
     os.environ |= {"HF_HUB_OFFLINE": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     user_module, cls = importing.load(path, class_name)
     arguments = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
-    bounds = beginning.bounds(given, given["folder"], given["folder"])
+    bounds = candidate_process.bounds(given, given["folder"], given["folder"])
     bounds = dataclasses.replace(bounds, unmarked=True, stands=os.path.dirname(os.path.abspath(path)))
     entering.enter(bounds, found, [end.socket.fileno()])
     where = torch.device("cpu" if device == "interpreter" else device)
     if where.type == "cuda":
         _cache_in(given["folder"])
-        beginning.begin_cuda(where)
+        candidate_process.begin_cuda(where)
         entering.refuse_calls(bounds, found)
     torch.set_num_threads(given["threads"])
     state, restored, inputs = pytree.tree_map(lambda value: _own(value, where), tree)

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import class_schema, errors, figures, loading, naming, schema, why_eager
+from kernel_lsp import class_schema, errors, loading, naming, schema, speedup, why_eager
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, recorded, screening, sizes
 from kernel_lsp.validation.calls_outside import UnmarkedProcess
 from kernel_lsp.validation.inputs import Inputs, from_example
-from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Referee
+from kernel_lsp.validation.trial_connection import Reach
 from kernel_lsp.worker import gpu_lock, memory_quota, preparing, recorded_shapes, trials
 
 #: seconds after which checks that are not essential are left out
@@ -160,7 +160,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             verdict.status, verdict.reason = "cheating" if tried[0].timing else "wrong", tried[0].reason
             answer["verdicts"][0] = schema.to_json(verdict)
         elif measurement.shapes:
-            figures.note_if_slower_than_eager(verdict, measurement)
+            speedup.note_if_slower_than_eager(verdict, measurement)
             answer["verdicts"][fastest] = schema.to_json(verdict)
         answer |= {"tried": [schema.to_json(t) for t in tried], "fastest": fastest}
         answer["measurement"] = schema.to_json(measurement)
@@ -182,6 +182,8 @@ def rejected_by_its_text(given: dict[str, Any], source: str) -> schema.Verdict |
     """The verdict on a candidate that is not to be run, for what its text shows; None where it may be."""
     own = modules.loading_name(given["path"])
     rejected = screening.screen(loading.without(why_eager.screened(source), own), kernel_class_of(given))
+    if rejected is not None and why_eager.is_changed(source):
+        rejected = "the functions at its end, which tell why a call runs eager, were changed; generate it again", None
     return None if rejected is None else schema.Verdict("rejected", *rejected)
 
 

@@ -30,7 +30,7 @@ import tempfile
 import time
 from typing import Any, NoReturn
 
-from kernel_lsp import errors, processes
+from kernel_lsp import child_processes, errors
 from kernel_lsp.worker import keeper
 
 ROLES = ("native", "interpreter", "unmarked")
@@ -46,7 +46,7 @@ def start(close_in_child: list[int], folders: list[str], group: str) -> dict[str
     def fork(tell: int) -> None:
         for mine, _ in pairs.values():
             mine.detach()  # the keeper has closed it
-        if processes.fork() == 0:
+        if child_processes.fork() == 0:
             _main({role: theirs for role, (_, theirs) in pairs.items()}, tell)
         for _, theirs in pairs.values():
             theirs.close()
@@ -67,7 +67,7 @@ def _main(sockets: dict[str, socket.socket], tell: int) -> NoReturn:
         os._exit(1)
     gc.collect()
     gc.freeze()  # no collection in a zygote then writes to the pages that they share
-    role = next((role for role in ROLES[1:] if processes.fork() == 0), ROLES[0])
+    role = next((role for role in ROLES[1:] if child_processes.fork() == 0), ROLES[0])
     control = sockets.pop(role)
     for other in sockets.values():
         other.close()
@@ -164,9 +164,9 @@ def _obey(control: socket.socket, children: dict[int, int], own: list[int], thre
     if "kill" in message:
         for pid, key in children.items():
             if key == message["kill"]:
-                processes.kill_group(pid)
+                child_processes.kill_group(pid)
         return
-    pid = processes.fork()
+    pid = child_processes.fork()
     if pid == 0:
         for fd in own:
             os.close(fd)
@@ -187,7 +187,9 @@ def _reap(control: socket.socket, children: dict[int, int], tell: int) -> None:
         if ended is None:
             return
         if ended.si_pid in children:
-            processes.kill_group(ended.si_pid)  # what it started and left in its group; the number is still its own
+            child_processes.kill_group(
+                ended.si_pid
+            )  # what it started and left in its group; the number is still its own
         pid, status = os.waitpid(ended.si_pid, 0)
         if pid in children:  # not so: another zygote, which is a child of this one
             os.write(tell, keeper.ENDS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernel_lsp import schema
 from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import of
-from kernel_lsp.evaluation.passing import pass_at, passing
+from kernel_lsp.evaluation.pass_at_k import pass_at, passing
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, geomean, score
 from kernel_lsp.report_page import evaluation as page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernel_lsp.class_schema import Specimen, TensorSpec
 from kernel_lsp.jobs import header
-from kernel_lsp.recording.envelope import why_outside
+from kernel_lsp.recording.calls_left_to_eager import why_outside
 from kernel_lsp.recording.records import Shape
 
 

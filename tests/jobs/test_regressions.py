@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kernel_lsp import analysis, figures, kernel_file, schema
+from kernel_lsp import analysis, kernel_file, schema, speedup
 from kernel_lsp.checking.findings import checked_of
 from kernel_lsp.jobs import Job, pausing, regressions
 from kernel_lsp.jobs.regressions import is_called_for
@@ -43,12 +43,12 @@ def compared(low: float, high: float, now: float = 54.0, before: float = 50.0) -
     ],
 )
 def test_a_regression_is_an_interval_beyond_the_threshold(comparison, percent, regressed):
-    assert figures.is_regression(comparison, percent) is regressed
-    assert bool(figures.regression(schema.Measurement(comparison=comparison), percent)) is regressed
+    assert speedup.is_regression(comparison, percent) is regressed
+    assert bool(speedup.regression(schema.Measurement(comparison=comparison), percent)) is regressed
 
 
 def test_a_regression_in_words():
-    assert figures.regression(schema.Measurement(comparison=compared(1.07, 1.09)), 5.0) == (
+    assert speedup.regression(schema.Measurement(comparison=compared(1.07, 1.09)), 5.0) == (
         "Slower than the kernel of 2026-01-02: 54.0 µs instead of 50.0 µs. Timed in turn, it takes 1.08× as long "
         "(99 % sure: 1.07× to 1.09×, 200 rounds). Changed: kernel, torch 2.11.0 → 2.13.0."
     )
@@ -125,7 +125,7 @@ async def test_a_new_kernel_is_measured_beside_the_fastest_before_it(run_for):
         kernel_file.body_hash("# before\n"),
         "kernel, torch 2.9.0 → 2.11.0",
     )
-    assert figures.regression(validated.measurement, 5.0).startswith("Slower than the kernel of 2026-01-01: 54.0 µs")
+    assert speedup.regression(validated.measurement, 5.0).startswith("Slower than the kernel of 2026-01-01: 54.0 µs")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ async def test_times_beside_other_work_tell_of_no_regression(run_for):
     await regressions.compare(run, validated, None)
     comparison = validated.measurement.comparison
     assert len(worker.asked) == 1 and comparison.ratio is not None and comparison.missing == said
-    assert figures.regression(validated.measurement, 5.0) == ""
+    assert speedup.regression(validated.measurement, 5.0) == ""
 
 
 @pytest.mark.parametrize(

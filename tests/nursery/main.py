@@ -15,7 +15,7 @@ def main() -> None:
     startup = runpy.run_path(str(_PACKAGE / "startup.py"))
     startup["register_package"](__file__)
     requests, answers = startup["take_over_standard_streams"]()
-    from kernel_lsp import processes
+    from kernel_lsp import child_processes
     from kernel_lsp.worker import manager, zygote
 
     warm = runpy.run_path(str(_HERE / "warm.py"))
@@ -26,7 +26,7 @@ def main() -> None:
         return
     place = os.environ.pop("KERNEL_LSP_TESTS_NURSERY", "")  # nothing in the worker is to see it
     if "--give-way" in sys.argv[1:]:
-        processes.let_others_first()
+        child_processes.let_others_first()
     zygote._main = warm["instead_of"](zygote._main, place, __file__)
     manager.run(requests, answers)
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kernel_lsp import processes
+from kernel_lsp import child_processes
 from kernel_lsp.worker import zygote
 
 #: variables that decide what libraries make of themselves when they are imported
@@ -105,7 +105,7 @@ def serve(folder: str) -> None:
         threads = zygote._import_torch()
         gc.collect()
         gc.freeze()
-        role = next((role for role in zygote.ROLES[1:] if processes.fork() == 0), zygote.ROLES[0])
+        role = next((role for role in zygote.ROLES[1:] if child_processes.fork() == 0), zygote.ROLES[0])
         zygote._warm_up(role)
         gc.collect()
         gc.freeze()
@@ -127,7 +127,7 @@ def serve(folder: str) -> None:
         asking, _ = listener.accept()
         data, fds, _, _ = socket.recv_fds(asking, 1 << 20, 3)
         asking.close()
-        if len(fds) == 3 and processes.fork() == 0:
+        if len(fds) == 3 and child_processes.fork() == 0:
             listener.close()
             os.close(owner)
             _be_a_zygote(json.loads(data), changed, fds, threads)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp.errors import RecordingNotWritten
-from kernel_lsp.recording import envelope, examples, files, launching
+from kernel_lsp.recording import calls_left_to_eager, examples, files, launching
 from tests.recording.made import run_of, shape, tensor
 
 
@@ -101,7 +101,7 @@ HEADER = {
     ],
 )
 def test_calls_outside_of_a_header_s_envelope(x: str, mask: str, further: dict, why: str) -> None:
-    assert envelope.why_outside(HEADER, shape(tensor(x), kwargs={"mask": tensor(mask)}, **further)) == why
+    assert calls_left_to_eager.why_outside(HEADER, shape(tensor(x), kwargs={"mask": tensor(mask)}, **further)) == why
 
 
 def test_a_call_in_any_envelope_of_a_header_is_inside() -> None:
@@ -110,7 +110,7 @@ def test_a_call_in_any_envelope_of_a_header_is_inside() -> None:
     header["envelope"]["further"] = further
 
     def why(x: str, mask: str) -> str:
-        return envelope.why_outside(header, shape(tensor(x), kwargs={"mask": tensor(mask)}))
+        return calls_left_to_eager.why_outside(header, shape(tensor(x), kwargs={"mask": tensor(mask)}))
 
     assert why("float32[2, 9, 64]", "bool[2, 9]") == why("float32[2, 1, 64]", "bool[2, 1]") == ""
     assert why("bfloat16[5, 64]", "bool[5]") == "" and why("bfloat16[9, 64]", "bool[9]") == "bfloat16"
@@ -118,9 +118,12 @@ def test_a_call_in_any_envelope_of_a_header_is_inside() -> None:
 
 
 def test_a_header_that_does_not_tell_is_silent() -> None:
-    assert envelope.why_outside({}, shape(tensor("float32[2]"))) == ""
+    assert calls_left_to_eager.why_outside({}, shape(tensor("float32[2]"))) == ""
     assert (
-        envelope.why_outside({"envelope": {"inputs": ["x: float32[4]", "and 3 more"]}}, shape(tensor("int8[2]"))) == ""
+        calls_left_to_eager.why_outside(
+            {"envelope": {"inputs": ["x: float32[4]", "and 3 more"]}}, shape(tensor("int8[2]"))
+        )
+        == ""
     )
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from kernel_lsp.validation import memory, oracle, rounding_bounds, slices
+from kernel_lsp.validation import compare, memory, oracle, rounding_bounds, slices
 
 ALONG = [{"size": 64, "inputs": [0], "outputs": [0]}]
 
@@ -185,3 +185,57 @@ def test_moved_parameters_keep_a_sign_that_all_elements_have(begins, sign):
     held.perturb(3)
     assert held.answer(((torch.randn(16, 64),), {})).eager.isfinite().all()
     assert (module.sigma != before).all()
+
+
+class OfTime(nn.Module):
+    """An embedding of a timestep, which is float32 whatever the module is; ``last`` is applied to it at first."""
+
+    def __init__(self, last=lambda e: e):
+        super().__init__()
+        self.last = last
+        self.project = nn.Linear(8, 16)
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x, t):
+        frequencies = torch.exp(-torch.arange(4, dtype=torch.float32))
+        angles = t[:, None].float() * frequencies * torch.tensor(0.1, dtype=torch.float32)
+        embedding = self.project(self.last(torch.cat([angles.cos(), angles.sin()], -1)))
+        return self.norm(x) * embedding[:, None]
+
+
+OFFSET = 1000 + torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0)), torch.tensor([3, 700])
+
+
+def test_conversions_to_float32_are_lifted_where_float64_does_not_run_without():
+    module = OfTime()
+    held = oracle.Oracle(module, [])
+    reference = held.answer((OFFSET, {}))
+    assert reference.exact.dtype == torch.float64 and not held.limits
+    x, t = (one.double() for one in OFFSET)
+    angles = t[:, None] * torch.exp(-torch.arange(4).double()) * torch.tensor(0.1).double()
+    wide = oracle.widen(module)
+    exact = wide.norm(x) * wide.project(torch.cat([angles.cos(), angles.sin()], -1))[:, None]
+    torch.testing.assert_close(reference.exact, exact, rtol=1e-12, atol=1e-12)
+    module.float()
+    assert compare.compare(reference.eager, reference.eager, reference.exact).eager_error > 1e-6
+    floors, worst = rounding_bounds.bounds(held, (OFFSET, {}), reference, False)
+    assert floors[0] > 0 and 0 < worst < 1e-3
+
+
+def test_conversions_to_float32_stay_where_float64_runs_with_them():
+    class Rounds(nn.Module):
+        def forward(self, x):
+            return (x / 3).float() * 2
+
+    held = oracle.Oracle(Rounds(), [])
+    assert held.answer(((torch.randn(8),), {})).exact.dtype == torch.float32 and not held.lifts
+
+
+def test_what_looks_at_the_bits_of_float32_is_not_lifted_and_may_be_off_by_what_eager_moves():
+    bits = OfTime(lambda e: (e.view(torch.int32) & -256).view(torch.float32))
+    held = oracle.Oracle(bits, [])
+    reference = held.answer((OFFSET, {}))
+    assert reference.exact is reference.eager and not held.lifts
+    assert held.limits == ["the reference is eager in its own precision, not float64 (RuntimeError there)"]
+    floors, worst = rounding_bounds.bounds(held, (OFFSET, {}), reference, False)
+    assert floors == [0.0] and 1e-6 < worst < 1e-3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel_lsp import figures, schema
+from kernel_lsp import schema, speedup
 from tests.recording.made import tensor
 from tests.validation.modules import SOFTMAX, SOFTMAX_KERNEL
 
@@ -49,7 +49,7 @@ def test_a_kernel_is_timed_at_recorded_shapes_and_the_speedup_is_weighted(valida
     eager, kernel = (
         sum(one.calls * getattr(one, way).median for one in measurement.shapes[1:]) for way in ("eager", "kernel")
     )
-    assert figures.speedups(measurement)[0] == pytest.approx(eager / kernel)
+    assert speedup.speedups(measurement)[0] == pytest.approx(eager / kernel)
     assert not any("still to be checked" in limit for limit in result["verdict"]["limits"])
 
 

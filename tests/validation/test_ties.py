@@ -9,6 +9,7 @@ import torch
 
 from kernel_lsp.validation import ties
 from kernel_lsp.validation.oracle import Oracle
+from kernel_lsp.validation.trees import tensors_of
 
 
 class Chooses(torch.nn.Module):
@@ -30,7 +31,8 @@ def settled(how, x, mine, wide=True, divisor=3):
         reference.exact = None
     referee = SimpleNamespace(oracle=oracle, held_to="strict", progress=SimpleNamespace(limits=[]))
     found = ties.settled(referee, mine, reference, ((x,), {}), False)
-    assert (ties.OTHERS in referee.progress.limits) == (not torch.equal(found, mine))
+    same = all(map(torch.equal, tensors_of(found), tensors_of(mine)))
+    assert (ties.OTHERS in referee.progress.limits) == (not same)
     return found, reference.eager
 
 
@@ -185,3 +187,31 @@ def test_without_float64_it_is_followed_what_was_rounded(how, good):
     x = torch.tensor([5.0, 5.00005, 1.0, 0.0, 0.5, 2.0, 3.0, 4.0])
     found, eager = settled(how, x, torch.tensor(0), False, divisor=None)
     assert eager.item() == 1 and (found.item() == 1) == good
+
+
+ROWS = torch.stack([ROW, ROW.flip(0), torch.tensor([3.0, 1.0, 2.0, 3.000001, 0.0])])
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize(
+    ("how", "other", "wrong"),
+    [
+        (lambda v: list(v.max(-1)[1]), [1, 3, 0], [1, 3, 2]),
+        (lambda v: v.argmax(-1)[1], 3, 1),
+        (lambda v: v.argmax(-1)[::2], [1, 0], [1, 1]),
+        (lambda v: v.topk(2)[1][:, 0], [1, 3, 0], [3, 3, 0]),
+        (lambda v: v.topk(2)[1][1:].T, [[3, 0], [2, 3]], [[3, 0], [3, 3]]),
+        (lambda v: v.argmax(-1)[:, None].expand(3, 2), [[1, 1], [3, 3], [0, 0]], [[1, 0], [3, 3], [0, 0]]),
+    ],
+)
+def test_a_part_of_what_was_chosen_is_held_to_its_own_rows(how, other, wrong, wide):
+    for mine, good in ((other, True), (wrong, False)):
+        given = [torch.tensor(row) for row in mine] if isinstance(how(ROWS), list) else torch.tensor(mine)
+        found, eager = settled(how, ROWS, given, wide)
+        pairs = list(zip(found, eager, strict=True)) if isinstance(eager, list) else [(found, eager)]
+        assert all(torch.equal(*pair) for pair in pairs) == good, mine
+
+
+def test_a_part_of_what_was_chosen_has_another_rows_element_as_little_as_the_whole():
+    found, eager = settled(lambda v: v.argmax(-1)[:2], ROWS, torch.tensor([1, 1]))
+    assert (found.tolist(), eager.tolist()) == ([2, 1], [2, 2])

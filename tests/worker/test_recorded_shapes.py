@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_lsp import figures, schema
+from kernel_lsp import schema, speedup
 from kernel_lsp.recording import examples, timed
 from tests.recording.made import run_of, shape, tensor
 
@@ -111,7 +111,7 @@ def test_a_kernel_is_timed_at_the_shapes_with_most_of_the_time_and_the_speedup_i
         way: sum(one["calls"] * one[way]["median"] for one in measured["shapes"]) for way in ("eager", "kernel")
     }
     measurement = schema.from_json(schema.Measurement, measured)
-    assert figures.speedups(measurement)[0] == pytest.approx(weighted["eager"] / weighted["kernel"])
+    assert speedup.speedups(measurement)[0] == pytest.approx(weighted["eager"] / weighted["kernel"])
     # The example's times are told before those of the recorded shapes.
     assert [len(one["shapes"]) for one in found["measurements"]] == [1, 3]
 

@@ -22,7 +22,7 @@ os.environ["TRITON_INTERPRET"] = "1"
 
 import torch
 
-from kernel_lsp import processes, schema
+from kernel_lsp import child_processes, schema
 from kernel_lsp.validation import interpreter, measuring, recorded, roofline, timing, tuning
 from kernel_lsp.worker import comparing, gpu_lock, preparing, validating
 
@@ -131,7 +131,7 @@ def main() -> None:
     validating.warm_up()
     for line in sys.stdin:
         asked = json.loads(line)
-        pid = processes.fork()
+        pid = child_processes.fork()
         if pid == 0:
             _in_a_child(asked)
         print(os.waitpid(pid, 0)[1], flush=True)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel_lsp import figures
+from kernel_lsp import speedup
 from kernel_lsp.analysis import ModuleClass, orphaned
 from kernel_lsp.errors import KernelOrphaned, SourceMissing, WorkerDied
 
@@ -120,7 +120,7 @@ def add_kernel(
     kernel = result.kernel
     assert kernel is not None
     settings = state.settings_for(path)
-    if figures.less_exact(kernel.precision, settings.precision):
+    if speedup.less_exact(kernel.precision, settings.precision):
         result.wanted = settings.precision
     validated = _validated_in_session(record, kernel, now, settings.bounds)
     if validated is not None and record is not None and record.job is not None and record.job.report is not None:
@@ -176,7 +176,7 @@ def _add_claimed_times(result: ClassState, kernel: KernelFile, now: str | None) 
 
 def _add_regression(state: State, result: ClassState, path: Path) -> None:
     if result.correct:
-        result.regression = figures.regression(result.measurement, state.settings_for(path).regression_threshold)
+        result.regression = speedup.regression(result.measurement, state.settings_for(path).regression_threshold)
 
 
 def _validated_in_session(record: Record | None, kernel: KernelFile, now: str | None, bounds: str) -> Validated | None:

@@ -17,9 +17,9 @@ from ..protocol.connection import Connection
 from ..text.titles import job_title
 from .changed import changed
 from .estimates import Estimates
+from .file_changes import Rounds
 from .follow_up import FollowUp
 from .refresh import Refresher
-from .rounds import Rounds
 from .state import State
 from .status import StatusReports
 

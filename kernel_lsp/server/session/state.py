@@ -15,7 +15,7 @@ from ..protocol.client import Client
 from ..protocol.connection import Connection
 from ..protocol.progress import Progress
 from .recordings import Recordings
-from .validations import Validations
+from .validation_cache import Validations
 
 if TYPE_CHECKING:
     from kernel_lsp.errors import UserError

@@ -7,7 +7,8 @@ import datetime
 from typing import TYPE_CHECKING
 
 from kernel_lsp import claims, schema
-from kernel_lsp.figures import (
+from kernel_lsp.naming import kernel_class
+from kernel_lsp.speedup import (
     at_precision,
     factor,
     mix_share,
@@ -16,7 +17,6 @@ from kernel_lsp.figures import (
     over_eager,
     speedups,
 )
-from kernel_lsp.naming import kernel_class
 
 from ..model.class_state import ClassState, as_it_was
 from .one_line import slower_by, wanted_words

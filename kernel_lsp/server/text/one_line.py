@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
 from kernel_lsp.analysis import ModuleClass
-from kernel_lsp.figures import (
+from kernel_lsp.naming import kernel_class
+from kernel_lsp.speedup import (
     at_precision,
     factor,
     mix_words,
@@ -15,7 +16,6 @@ from kernel_lsp.figures import (
     speedups,
     weighted_shapes,
 )
-from kernel_lsp.naming import kernel_class
 
 from ..model.class_state import ClassState
 from ..model.records import Record

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Callable
 from typing import Any
 
 import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.naming import attribute, snake_case
+from kernel_lsp.naming import snake_case
 
-from ..attributes import of as attributes_of
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.faults import RAISE_FAULTS, place
 from ..graph.lowered import Fault, Float8, Graph
 from ..graph.order import topological
-from ..graph.value import Input, Scalar, TorchCall, Value, input_of
-from . import arguments, complex_numbers, constants, data_dependence, decompose, filled_parts, float8, registry, results
+from ..graph.value import Input, Scalar, TorchCall, Value
+from . import arguments, complex_numbers, data_dependence, decompose, filled_parts, float8, registry, results
 from .elementwise import cast
+from .inputs import placeholder, ranges
 from .untraceable import Untraceable
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
@@ -51,7 +50,7 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
     blocks = filled_parts.in_blocks(exported)
     for node in exported.graph.nodes:
         if node.op == "placeholder":
-            env[node] = complex_numbers.parts(_placeholder(node, specs.get(node.name), exported, graph))
+            env[node] = complex_numbers.parts(placeholder(node, specs.get(node.name), exported, graph))
         elif node.op == "call_function":
             graph.hints = graph.hints or _size_hints(graph, exported)
             known = blocks.get(node) if _name(node.target) not in left else None
@@ -66,7 +65,7 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
     leaves = [v for v in graph.output_leaves if isinstance(v, Value)]
     graph.outputs = list(dict.fromkeys([*leaves, *graph.updates.values()]))
     graph.output_spec = exported.call_spec.out_spec
-    graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
+    graph.ranges = ranges(exported)
     graph.assumed = assumed(exported, graph)
     _count(graph)
     return graph
@@ -83,94 +82,6 @@ def _subgraph(node: Any) -> Untraceable:
     name = next((_name(user.target) for user in node.users), str(node.target))
     op, detail = _SUBGRAPHS.get(name, (f"torch.{name}", "what it runs is decided by values in the tensors"))
     return Untraceable(op, detail, data_dependence.place(next(iter(node.users), node)))
-
-
-def placeholders(exported: ExportedProgram) -> Graph:
-    """A graph of the arguments alone, for their sizes and the ranges of these.
-
-    Raises:
-        Untraceable: an argument is a number that varies.
-    """
-    graph = Graph()
-    specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
-    for node in exported.graph.nodes:
-        spec = specs.get(node.name)
-        if node.op == "placeholder" and spec is not None and spec.kind is InputKind.USER_INPUT:
-            _placeholder(node, spec, exported, graph)
-    graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
-    return graph
-
-
-def _range(bounds: Any) -> tuple[int, int | None]:
-    """(least, most) of a size, None where nothing bounds it."""
-    least = int(bounds.lower) if bounds.lower.is_Integer else 0  # a number out of a tensor may be anything
-    return least, int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**31 else None
-
-
-def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) -> Any:
-    fake = node.meta.get("val")
-    if not isinstance(fake, torch.Tensor):
-        if isinstance(fake, torch.SymInt | torch.SymFloat):
-            raise Untraceable("number argument", "a number that varies is an argument of forward")
-        return fake
-    kinds = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
-    kind = kinds.get(spec.kind, "argument") if spec is not None else "argument"
-    if kind == "constant":
-        constant = exported.constants[spec.target]
-        held = _held(constant, exported)
-        if held is not None:
-            known = [
-                v for v in graph.inputs if input_of(v).kind != "argument" and input_of(v).source == attribute(held)
-            ]
-            if known:  # forward reaches it by its own name, too
-                return known[0]
-            return _input(held, "parameter" if held in exported.graph_signature.parameters else "buffer", fake, graph)
-        made = spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor")
-        if constant.numel() == 1 and not (made and constant.dim()):
-            return constant.item()
-        if made:
-            try:
-                if constant.is_complex():
-                    return complex_numbers.Complex(
-                        *(constants.written(part) for part in (constant.real, constant.imag))
-                    )
-                return constants.written(constant)
-            except NotLowered as error:
-                raise Untraceable("constant tensor", f"{error} that forward makes from Python data") from None
-        raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
-    held_tensor = exported.state_dict.get(getattr(spec, "target", None))
-    if held_tensor is not None and (held_tensor.is_conj() or held_tensor.is_neg()):
-        call = "resolve_conj()" if held_tensor.is_conj() else "resolve_neg()"
-        change = "conjugated" if held_tensor.is_conj() else "negated"
-        detail = f"the elements of {attribute(spec.target)} are {change} as they are read, register its {call}"
-        raise Untraceable(kind, detail)
-    if kind == "buffer" and any(one.path == spec.target for one in attributes_of(exported)):
-        kind = "attribute"
-    return _input(node.name if kind in ("constant", "argument") else spec.target, kind, fake, graph)
-
-
-def _input(target: str, kind: str, fake: torch.Tensor, graph: Graph) -> Value:
-    """The input of that kind; ``target``: an argument's name, or the path of what the module holds."""
-    source = target if kind == "argument" else attribute(target)
-    op = Input(source, kind, contiguous=kind not in ("argument", "attribute") and fake.is_contiguous())
-    value = Value(op, shape_of(fake.shape), fake.dtype, target.replace(".", "_"))
-    graph.inputs.append(value)
-    return value
-
-
-def _laid_out(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What two tensors have in common that are the same memory, seen alike."""
-    memory = StorageWeakRef(tensor.untyped_storage())
-    return memory, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
-
-
-def _held(constant: torch.Tensor, exported: ExportedProgram) -> str | None:
-    """The parameter or buffer that a constant is, by its path: one that forward reaches through a function of its own."""
-    wanted = _laid_out(constant)
-    for path, tensor in exported.state_dict.items():
-        if _laid_out(tensor) == wanted:
-            return str(path)
-    return None
 
 
 def _name(target: Any) -> str:
@@ -219,33 +130,75 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     if reason := data_dependence.why(node, (args, kwargs)):
         raise Untraceable(name, reason, data_dependence.place(node))
     name_of_lowering = _OF_TWO.get(str(node.target), name)
-    if complex_numbers.occur(fake, args, kwargs):
-        return _complex(node, name_of_lowering, env, args, kwargs, graph, left)
-    known = registry.OPERATORS.get(name_of_lowering)
-    if known is not None and name not in left:
-        fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-        try:
-            return _lowered(known, args, kwargs, fakes, fake, node, graph)
-        except NotLowered as error:
-            node.meta["not_lowered"] = str(error)
-        except Exception as error:  # a bug in the lowering: torch runs this node, and the user is told
-            if os.environ.get(RAISE_FAULTS):
-                raise
-            graph.faults.append(Fault(name, *place(error)))
-    if name not in left and (name not in registry.OPERATORS or "not_lowered" in node.meta):
-        try:
-            if (parts := decompose.steps(node)) is not None:
-                results = _by_parts(*parts, env, graph, left)
-                if any(isinstance(one, complex_numbers.Complex) for one in results):
-                    raise NotLowered("complex results of real tensors")
-                return _finished(results[0] if isinstance(fake, torch.Tensor) else results, fake, node, graph)
-        except (NotLowered, Untraceable) as error:
-            node.meta.setdefault("not_lowered", str(error))
+    by_parts = complex_numbers.occur(fake, args, kwargs)
+    if by_parts:
+        found = _complex(node, name_of_lowering, env, args, kwargs, graph, left)
+    else:
+        found = _real(node, name, registry.OPERATORS.get(name_of_lowering), env, args, kwargs, graph, left)
+    if found is not None:
+        return found
     if "part_of" in node.meta:
         raise NotLowered(f"{name} in its definition")
     if not isinstance(node.target, torch._ops.OpOverload):
         raise Untraceable(name, "it is no operator that can be called by itself", data_dependence.place(node))
-    return _kept(node, name, args, kwargs, fake)
+    if by_parts:
+        args, kwargs = pytree.tree_map(complex_numbers.whole, (args, kwargs))
+    return complex_numbers.parts(_kept(node, name, args, kwargs, fake))
+
+
+def _real(
+    node: Any,
+    name: str,
+    known: registry.Operator | None,
+    env: dict[Any, Any],
+    args: Any,
+    kwargs: Any,
+    graph: Graph,
+    left: frozenset[str],
+) -> Any:
+    """The result of a node without complex tensors; None where there is no rule for it."""
+    fake = node.meta.get("val")
+
+    def finished(results: list[Any]) -> Any:
+        if any(isinstance(one, complex_numbers.Complex) for one in results):
+            raise NotLowered("complex results of real tensors")
+        return _finished(results[0] if isinstance(fake, torch.Tensor) else results, fake, node, graph)
+
+    if name in left:
+        return None
+    if known is not None:
+        fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+        found = _by_rule(lambda: _lowered(known, args, kwargs, fakes, fake, node, graph), name, node, graph)
+        if found is not None:
+            return found
+    if name in registry.OPERATORS and "not_lowered" not in node.meta:  # a bug in its lowering: torch runs this node
+        return None
+    return _by_definition(node, env, graph, left, finished)
+
+
+def _by_rule(rule: Callable[[], Any], name: str, node: Any, graph: Graph) -> Any:
+    """What a lowering gives; None where it does not take the arguments, or has a bug, of which the user is told."""
+    try:
+        return rule()
+    except NotLowered as error:
+        node.meta["not_lowered"] = str(error)
+    except Exception as error:
+        if os.environ.get(RAISE_FAULTS):
+            raise
+        graph.faults.append(Fault(name, *place(error)))
+    return None
+
+
+def _by_definition(
+    node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str], finished: Callable[[list[Any]], Any]
+) -> Any:
+    """The result by the operator's definition in torch; None where there is none, or a part of it has no lowering."""
+    try:
+        if (parts := decompose.steps(node)) is not None:
+            return finished(_by_parts(*parts, env, graph, left))
+    except (NotLowered, Untraceable) as error:
+        node.meta.setdefault("not_lowered", str(error))
+    return None
 
 
 def _lowered(known: registry.Operator, args: Any, kwargs: Any, fakes: Any, fake: Any, node: Any, graph: Graph) -> Any:
@@ -275,7 +228,7 @@ def _lowered(known: registry.Operator, args: Any, kwargs: Any, fakes: Any, fake:
 def _complex(
     node: Any, name: str, env: dict[Any, Any], args: Any, kwargs: Any, graph: Graph, left: frozenset[str]
 ) -> Any:
-    """The result of a node with complex tensors, by their parts; or of torch, where there is no rule for it."""
+    """The result of a node with complex tensors, by their parts; None where there is no rule for it."""
     fake = node.meta.get("val")
     given = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
     fakes = pytree.tree_map(complex_numbers.real_fake, given)
@@ -289,29 +242,19 @@ def _complex(
         assert isinstance(found, Value)
         return found
 
-    try:
-        if name in left:
-            raise NotLowered("left to torch")
+    def finished(results: list[Any]) -> Any:
+        of_all = results if isinstance(fake, list | tuple) else results[0]
+        return complex_numbers.finished(of_all, fake, of_part)
+
+    if name in left:
+        node.meta["not_lowered"] = "left to torch"
+        return None
+
+    def rule() -> Any:
         return complex_numbers.finished(complex_numbers.lower(name, args, kwargs, fake, real), fake, of_part)
-    except NotLowered as error:
-        node.meta["not_lowered"] = str(error)
-    except Exception as error:
-        if os.environ.get(RAISE_FAULTS):
-            raise
-        graph.faults.append(Fault(name, *place(error)))
-    if name not in left:
-        try:
-            if (steps := decompose.steps(node)) is not None:
-                results = _by_parts(*steps, env, graph, left)
-                return complex_numbers.finished(
-                    results if isinstance(fake, list | tuple) else results[0], fake, of_part
-                )
-        except (NotLowered, Untraceable) as error:
-            node.meta.setdefault("not_lowered", str(error))
-    if "part_of" in node.meta:
-        raise NotLowered(f"{name} in its definition")
-    whole_args, whole_kwargs = pytree.tree_map(complex_numbers.whole, (args, kwargs))
-    return complex_numbers.parts(_kept(node, _name(node.target), whole_args, whole_kwargs, fake))
+
+    found = _by_rule(rule, name, node, graph)
+    return _by_definition(node, env, graph, left, finished) if found is None else found
 
 
 def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:

@@ -14,15 +14,20 @@ from kernel_lsp.naming import attribute
 from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
-from ..graph.value import Input, Pointwise, TorchCall, Value, View, input_of, viewed
+from ..graph.value import Pointwise, Value, View, input_of, viewed
 from . import complex_numbers, data_dependence
 from .untraceable import Untraceable
-
 
 _ATEN = torch.ops.aten
 _COPIES = frozenset((_ATEN.contiguous.default, _ATEN.clone.default))
 #: operators that leave a tensor as it is, or copy it in the order that it has
-_SAME = _COPIES | {_ATEN.alias.default, _ATEN.detach.default, _ATEN.to.dtype, _ATEN._to_copy.default, _ATEN.dropout.default}
+_SAME = _COPIES | {
+    _ATEN.alias.default,
+    _ATEN.detach.default,
+    _ATEN.to.dtype,
+    _ATEN._to_copy.default,
+    _ATEN.dropout.default,
+}
 
 
 def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
@@ -81,11 +86,11 @@ def _before_batch_norm(node: torch.fx.Node) -> torch.fx.Node:
 
 
 def _row_major(leaf: Any, node: Any) -> Any:
-    """``leaf``, or for a view that torch would take in another order a copy in row-major order, where eager's result has that order."""
-    if not isinstance(leaf, Value) or leaf.dtype.is_complex or not _is_turned(leaf) or not node.meta["val"].is_contiguous():
+    """``leaf``, or a copy in row-major order of a view that torch would take in another order, where forward makes one."""
+    if not isinstance(leaf, Value) or leaf.dtype.is_complex or not _is_turned(leaf):
         return leaf
-    if isinstance(viewed(leaf).op, Input | TorchCall) and not _is_copied(node):
-        return leaf  # whose memory eager may have in the order that makes the view row-major
+    if not (_is_copied(node) and node.meta["val"].is_contiguous()):
+        return leaf
     return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, "contiguous")
 
 

@@ -24,13 +24,22 @@ def store_piece_by_piece(planner: Planner, value: Value) -> bool:
 
 
 def store_in_products(planner: Planner, value: Value) -> bool:
-    """Have the kernel of each product store its piece where that belongs.
+    """Have the kernel of each product store its piece of ``value``; False where that is no concatenation of products, or it cannot be."""
+    return _are_products(planner, value) and _store_each_product(planner, value)
 
-    False where ``value`` is no concatenation of products, or a piece is not what a product's kernel stores in the end; what was learned
-    of that stays in ``completes``.
-    """
-    if not _are_products(planner, value):
+
+def _are_products(planner: Planner, value: Value) -> bool:
+    if not isinstance(value.op, Concat) or value in planner.plan.stored or value in planner.peaks:
         return False
+    apart = (planner.graph.outputs, planner.plan.stored, planner.forced, planner.peaks)
+    return are_products(value, planner.completes, planner.chained, planner.order.users, apart)
+
+
+def _store_each_product(planner: Planner, value: Value) -> bool:
+    """The kernel of each product stores its piece where that belongs.
+
+    False where a piece is not what a product's kernel stores in the end; what was learned of that stays in ``completes``.
+    """
     steps, multiplied = [*planner.plan.steps], [*planner.multiplied]
     stored, viewed = set(planner.plan.stored), set(planner.viewed)
     for piece in operands(value):
@@ -42,13 +51,6 @@ def store_in_products(planner: Planner, value: Value) -> bool:
             planner.plan.stored = stored
             return False
     return True
-
-
-def _are_products(planner: Planner, value: Value) -> bool:
-    if not isinstance(value.op, Concat) or value in planner.plan.stored or value in planner.peaks:
-        return False
-    apart = (planner.graph.outputs, planner.plan.stored, planner.forced, planner.peaks)
-    return are_products(value, planner.completes, planner.chained, planner.order.users, apart)
 
 
 def _store_in_one_kernel(planner: Planner, value: Value) -> bool:

@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.rules import table_of
 from kernel_lsp.envelope.signature import Signature
-from kernel_lsp.kernel_constants import (
+from kernel_lsp.envelope_constants import (
     CONSTANTS,
     LIBDEVICE,
     WITHOUT_LIBDEVICE,

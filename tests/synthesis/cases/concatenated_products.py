@@ -96,6 +96,23 @@ class Twice(Heads):
 
 
 CASES["cat_linear_twice"] = Case(Twice, lambda n: [r(19 + n, 24)], (False,))
+
+
+class Levels(Heads):
+    """A product after the concatenation has it stored while another kernel that needs it is planned, as YOLOv8's head does."""
+
+    def __init__(self):
+        super().__init__(False)
+        self.further = nn.Linear(10, 6, bias=False)
+
+    def forward(self, x):
+        both = torch.cat([self.left(x), self.right(x)], -1)
+        box, of_class = both.split((10, 7), -1)
+        low, high = self.further(box.softmax(-1)).chunk(2, -1)
+        return torch.cat([low + high, high - low, of_class.sigmoid()], -1), both + 1.0
+
+
+CASES["cat_linear_in_levels"] = Case(Levels, lambda n: [r(19 + n, 24)])
 case(
     "cat_products_of_batches",
     lambda self, x, y: torch.cat([x @ y, torch.relu(y @ x)], 0),

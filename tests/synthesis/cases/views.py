@@ -89,6 +89,25 @@ case(
     lambda n: [r(2, 8, 12, 6 + n)],
     kernels=1,
 )
+# What is permuted last is stored in the order that the copy has; torch's view would have another one.
+case(
+    "permuted_last",
+    lambda self, x, y: (x * y).permute(0, 2, 1).contiguous(),
+    lambda n: [r(2, 3 + n, 5), r(2, 3 + n, 5)],
+    kernels=1,
+)
+case(
+    "permuted_last_of_torch",
+    lambda self, x: x.sort(-1).values.transpose(1, 2).contiguous(),
+    lambda n: [r(2, 3 + n, 5)],
+    kept=1,
+    kernels=1,
+)
+case(
+    "expanded_last",
+    lambda self, x: (x * 2).mean(1, keepdim=True).expand(-1, 4, -1).contiguous(),
+    lambda n: [r(2, 3 + n, 5)],
+)
 case("repeated", lambda self, x: x.repeat(2, 1, 3) + 1.0, lambda n: [r(4 + n, 9)], kernels=1)
 case("tiled", lambda self, x: torch.tile(x, (3,)) * 2.0, lambda n: [r(4, 9 + n)], kernels=1)
 case("repeated_elements", lambda self, x: x.repeat_interleave(3, 1) * 2.0, lambda n: [r(4, 5 + n, 6)], kernels=1)

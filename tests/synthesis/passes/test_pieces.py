@@ -8,7 +8,9 @@ import pytest
 
 from kernel_lsp.synthesis import stages
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.passes import regions
+from kernel_lsp.synthesis.graph.value import Value
+from kernel_lsp.synthesis.passes import concatenation_steps
+from kernel_lsp.synthesis.passes.regions import Planner
 from kernel_lsp.synthesis.schedule.target import target
 from tests.synthesis.cases import CASES
 
@@ -16,13 +18,13 @@ from tests.synthesis.cases import CASES
 def seen(case: str) -> tuple[list[bool], stages.Planned]:
     """Whether products stored their pieces, each time that this was tried, and the plan."""
     one, answers = CASES[case], []
-    store = regions.Planner._store_products
+    store = concatenation_steps._store_each_product
 
-    def spy(self: regions.Planner, value: regions.Value) -> bool:
-        answers.append(store(self, value))
+    def spy(planner: Planner, value: Value) -> bool:
+        answers.append(store(planner, value))
         return answers[-1]
 
-    with mock.patch.object(regions.Planner, "_store_products", spy):
+    with mock.patch.object(concatenation_steps, "_store_each_product", spy):
         exported = capture(one.kind(*one.init).eval(), tuple(one.inputs(0)))
         planned = stages.planned(stages.lowered(exported, on=target("H100"), halves=one.halves))
     return answers, planned

@@ -65,3 +65,30 @@ def test_no_kernel_reads_what_several_steps_need(module: nn.Module, x: torch.Ten
 
 def test_few_neighbours_are_computed_again() -> None:
     assert len(_kernels(_Pair(), torch.rand(4, 50))) == 1
+
+
+class _Correlation(nn.Module):
+    """PWC-Net's: features are warped once, and each shift of them has a mean of its own."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        warped = functional.pad(functional.grid_sample(b, grid, align_corners=True), (1, 1, 1, 1))
+        means = [(a * warped[:, :, i : i + 8, j : j + 10]).mean(1) for i in range(3) for j in range(2)]
+        return torch.stack(means, 1)
+
+
+class _Square(nn.Module):
+    """A square costs less than to store it, in however many kernels."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        squared = functional.pad((b * b), (1, 1, 1, 1))
+        means = [(a * squared[:, :, i : i + 8, j : j + 10]).mean(1) for i in range(3) for j in range(2)]
+        return torch.stack(means, 1)
+
+
+@pytest.mark.parametrize(("module", "reading"), [(_Correlation(), 1), (_Square(), 6)])
+def test_what_costs_more_than_a_store_is_computed_in_one_kernel(module: nn.Module, reading: int) -> None:
+    inputs = (torch.rand(1, 4, 8, 10), torch.rand(1, 4, 8, 10), torch.rand(1, 8, 10, 2))
+    found = planned(lowered(capture(module, inputs)))
+    kernels = [step for step in found.plan.steps if isinstance(step, Kernel)]
+    features = found.graph.inputs[1]
+    assert sum(features in kernel.leaves for kernel in kernels) == reading

@@ -23,6 +23,7 @@ __all__ = [
     "VALIDATED",
     "affine",
     "elementwise",
+    "of_time",
     "replaced",
     "replaying",
     "router",
@@ -191,6 +192,47 @@ class {class_name}Triton({class_name}):
         softmax_kernel[(x.shape[0],)](x, p, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
 {textwrap.indent(chr(10).join(ending), " " * 8)}
 """
+
+
+def of_time(variance: str) -> tuple[str, str]:
+    """A module that normalizes rows and scales them by an embedding of a timestep, which is float32 whatever the module is; and a kernel.
+
+    ``variance``: from ``x``, ``mean``, ``off`` (x less the mean), ``n``.
+    """
+    module = """
+class OfTime(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 1)
+    def scale(self, t):
+        angles = t[:, None].float() * torch.exp(-torch.arange(8, dtype=torch.float32, device=t.device))
+        return self.project(angles.cos())
+    def forward(self, x, t):
+        return nn.functional.layer_norm(x, x.shape[-1:]) * self.scale(t)
+def get_inputs(): return [torch.randn(5, 64), torch.randint(0, 1000, (5,))]
+"""
+    kernel = f"""
+@triton.jit
+def normal_kernel(x_ptr, scale_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)
+    mean = tl.sum(x, axis=0) / n
+    off = tl.where(cols < n, x - mean, 0.0)
+    y = off / tl.sqrt({variance} + 1e-5) * tl.load(scale_ptr + row)
+    tl.store(y_ptr + row * n + cols, y, mask=cols < n)
+
+class OfTimeTriton(OfTime):
+    def forward(self, x, t):
+        if x.dtype != torch.float32 or x.dim() != 2 or t.shape != x.shape[:1] or torch.is_grad_enabled() or not x.numel():
+            return super().forward(x, t)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        scale = self.scale(t)
+        normal_kernel[(x.shape[0],)](x, scale, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""
+    return module, kernel
 
 
 def replaying(

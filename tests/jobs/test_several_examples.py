@@ -6,10 +6,10 @@ import textwrap
 
 import pytest
 
-from kernel_lsp import figures, kernel_file, schema
+from kernel_lsp import kernel_file, schema, speedup
 from kernel_lsp.jobs import joining
 from kernel_lsp.jobs.header import MOST_LINES
-from kernel_lsp.recording.envelope import why_outside
+from kernel_lsp.recording.calls_left_to_eager import why_outside
 
 from ..recording.made import shape, tensor
 from .conftest import over, target
@@ -154,7 +154,7 @@ async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):
     assert job.report.before.startswith("was validated on this machine")
     assert kernel_file.read(kernel).header["envelope"] == written.header["envelope"]
     assert (
-        figures.example_lines(verdict)[3] == "example 4 (x: float32[2, 3, 16]): runs eagerly, no envelope holds for it"
+        speedup.example_lines(verdict)[3] == "example 4 (x: float32[2, 3, 16]): runs eagerly, no envelope holds for it"
     )
     assert any("example 4, which runs eagerly" in limit for limit in verdict.limits)
 

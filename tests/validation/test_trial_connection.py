@@ -8,7 +8,7 @@ import time
 import pytest
 
 from kernel_lsp.validation import channel
-from kernel_lsp.validation.reach import Reach
+from kernel_lsp.validation.trial_connection import Reach
 
 
 @pytest.mark.parametrize("waits", [False, True])

@@ -1,0 +1,77 @@
+"""What a candidate's results are held to where rounding decides what the module chooses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from kernel_lsp.validation import agreement
+from kernel_lsp.validation.oracle import Oracle
+
+FIRST = torch.linspace(0.5, 2, 8)
+EXPERTS = torch.stack([FIRST, 0.5 * FIRST, FIRST.flip(0), -2 * FIRST])
+
+
+class Routed(torch.nn.Module):
+    """Of ``EXPERTS`` the one that is most probable for each row, weighted; [n, 4] → [n, 8]."""
+
+    def forward(self, x):
+        weights, chosen = x.softmax(-1).max(-1)
+        return weights[:, None] * EXPERTS.to(x.dtype)[chosen]
+
+
+def judged(module, x, out):
+    """(whether ``out`` passes after all, what was said of it)."""
+    referee = SimpleNamespace(
+        oracle=Oracle(module, []),
+        held_to="strict",
+        mode="interpreter",
+        progress=SimpleNamespace(limits=[], error=0.0, eager_error=0.0, check=""),
+    )
+    tree = (x,), {}
+    reference = referee.oracle.answer(tree)
+    found = agreement.compared(referee, out, reference, tree=tree)
+    assert not found.passed
+    return agreement.but_for_choices(referee, out, reference, found, tree).passed, referee.progress.limits
+
+
+def chosen_otherwise(x):
+    """The result where each row gets the expert before its own."""
+    weights, chosen = x.softmax(-1).max(-1)
+    return weights[:, None] * EXPERTS[chosen - 1]
+
+
+def equal_rows(scale=1e-8):
+    """In float64 the first row chooses the second expert, the others the first; in float32, at this scale, all the first."""
+    rows = torch.eye(4)[[1, 0, 0, 0, 0, 0]]
+    return scale * rows
+
+
+def test_where_experts_are_equal_within_rounding_another_is_as_good():
+    x = equal_rows()
+    assert judged(Routed(), x, chosen_otherwise(x)) == (True, [agreement.UNDECIDED])
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda y: 10 * y, lambda y: y.index_fill(0, torch.tensor([3]), 9.0), lambda y: y * torch.nan]
+)
+def test_what_is_larger_than_any_such_result_is_wrong(spoil):
+    x = equal_rows()
+    assert judged(Routed(), x, spoil(Routed()(x))) == (False, [])
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0])
+def test_where_experts_differ_another_is_wrong(scale):
+    x = equal_rows(scale)
+    assert judged(Routed(), x, chosen_otherwise(x)) == (False, [])
+
+
+def test_where_nothing_is_chosen_eagers_error_counts_as_ever():
+    class Rounds(torch.nn.Module):
+        def forward(self, x):
+            return (x / 3 * 3e8).round()
+
+    x = torch.linspace(0.5, 8, 16) * 1e-8
+    assert judged(Rounds(), x, 2.5 * Rounds()(x) + 2) == (False, [])
