@@ -20,7 +20,7 @@ from ..graph.faults import RAISE_FAULTS, place
 from ..graph.lowered import Fault, Float8, Graph
 from ..graph.order import topological
 from ..graph.value import Input, Scalar, TorchCall, Value
-from . import arguments, complex_numbers, data_dependence, decompose, float8, registry, results
+from . import arguments, complex_numbers, data_dependence, decompose, filled_parts, float8, registry, results
 from .elementwise import cast
 from .inputs import placeholder, ranges
 from .untraceable import Untraceable
@@ -47,12 +47,17 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
     graph = Graph(float8=runs)
     env: dict[Any, Any] = {}
     specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
+    blocks = filled_parts.in_blocks(exported)
     for node in exported.graph.nodes:
         if node.op == "placeholder":
             env[node] = complex_numbers.parts(placeholder(node, specs.get(node.name), exported, graph))
         elif node.op == "call_function":
             graph.hints = graph.hints or _size_hints(graph, exported)
-            env[node] = _call(node, env, graph, left)
+            known = blocks.get(node) if _name(node.target) not in left else None
+            if known is not None:
+                env[node] = _finished(known, node.meta["val"], node, graph)
+            else:
+                env[node] = _call(node, env, graph, left)
         elif node.op == "output":
             results.fill(node, env, exported, graph)
         else:
