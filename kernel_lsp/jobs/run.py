@@ -263,7 +263,7 @@ class Run:
             UserError: the worker's, also the second time.
         """
         if method not in self._answers:
-            seconds = max(self.remaining(), LEAST_SECONDS) + GRACE_SECONDS
+            seconds = max(self.remaining(), LEAST_SECONDS)  # no grace: the worker ends nothing of it by itself
             params = self.params() | self.job.further
             try:
                 self._answers[method] = await self.worker.request(method, params, seconds=seconds, stage=stage)
