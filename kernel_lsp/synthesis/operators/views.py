@@ -100,13 +100,8 @@ def expand(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     return Build.expand(x, shape)
 
 
-@lowers("aten.slice", about="Part of a dim", addressing=True)
-def slice_(
-    x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1, *, shape: Shape, **_: Any
-) -> Value:
-    """A view; ``shape`` says where it ends. Where all of the dim is taken it is ``x`` itself."""
-    dim = normalise(dim, len(x.shape))
-    size = x.shape[dim]
+def _begin(size: sympy.Expr, start: Any) -> sympy.Expr:
+    """Where a slice of a dimension begins, if it is long enough."""
     begin = expr_of(start) if start is not None else ZERO
     if begin.is_number and begin < 0:
         begin = sympy.expand(size + begin)
@@ -114,6 +109,31 @@ def slice_(
             begin = ZERO
     if not begin.is_number and begin.could_extract_minus_sign():
         begin = sympy.expand(size + begin)
+    return begin
+
+
+def _within(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """What a slice of a fixed number of elements takes for granted of its dimension: torch gives fewer where there are no more.
+
+    Of quotients torch.export notes down more than can be told here.
+    """
+    x, step = given["x"], expr_of(given.get("step", 1))
+    dim = normalise(given.get("dim", 0), len(x.shape))
+    size, count = x.shape[dim], given["shape"][dim]
+    if size.is_number or not size.is_polynomial(*size.free_symbols) or not count.is_number or count == 0:
+        return ()
+    begin = _begin(size, given.get("start"))
+    return (sympy.Integer(-1), begin), (sympy.expand(begin + (count - 1) * step), size)
+
+
+@lowers("aten.slice", about="Part of a dim", addressing=True, less=_within)
+def slice_(
+    x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1, *, shape: Shape, **_: Any
+) -> Value:
+    """A view; ``shape`` says where it ends. Where all of the dim is taken it is ``x`` itself."""
+    dim = normalise(dim, len(x.shape))
+    size = x.shape[dim]
+    begin = _begin(size, start)
     if begin == ZERO and step == 1 and sympy.expand(shape[dim] - size) == 0:
         return x  # x[:]
     return Build.slice(x, dim, begin, expr_of(step), shape[dim])

@@ -1,0 +1,46 @@
+"""A slice of a fixed number of elements: the class takes the sizes at which torch gives as many."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.graph.assumed import assumed
+from kernel_lsp.synthesis.operators import lower
+
+COUNT = 9
+
+
+def step(x):
+    """One less than ``x`` has."""
+    return x[:, 1:] - x[:, :-1]
+
+
+@pytest.mark.parametrize(
+    ("cut", "conditions"),
+    [
+        (lambda x: x[:, :2], 1),
+        (lambda x: x[:, -2:], 1),
+        (lambda x: step(x)[:, :1], 1),
+        (lambda x: step(x)[:, -1:], 1),
+        (lambda x: x[:, :1], 0),
+        (lambda x: x[:, -1:], 0),
+        (lambda x: x[:, 1:], 0),
+        (lambda x: x[:, ::2], 0),
+        (step, 0),
+    ],
+)
+def test_a_slice_says_how_many_elements_there_have_to_be(cut, conditions):
+    class Cut(torch.nn.Module):
+        def forward(self, x):
+            return cut(x) * 2
+
+    exported = capture(Cut(), (torch.randn(5, COUNT),))
+    graph = lower(exported)
+    found = assumed(exported, graph)
+    assert len(found) == conditions
+    symbol = graph.inputs[0].shape[1]
+    for size in range(1, COUNT) if conditions else ():
+        same = cut(torch.randn(5, size)).shape == cut(torch.randn(5, COUNT)).shape
+        assert all(bool(relation.subs(symbol, size)) for relation in found) == same, size
