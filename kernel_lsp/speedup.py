@@ -152,7 +152,7 @@ def note_if_slower_than_eager(verdict: Verdict, measurement: Measurement) -> Non
 
 
 def is_regression(found: SpeedComparison | None, percent: float) -> bool:
-    """Whether a kernel is slower than the one before it by more than ``percent``: the whole interval says so.
+    """Whether the whole confidence interval has a kernel slower than the one before it by more than ``percent``.
 
     Times that were taken beside other work on the GPU tell nothing.
     """

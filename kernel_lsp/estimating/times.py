@@ -1,6 +1,6 @@
 """How long operators of torch and kernels take on a GPU, by its data sheet and by the shares of it that were measured.
 
-Every constant is one of a kind of work, not of a problem. Those of the GPU are from one H100 80GB HBM3, torch 2.11 and
+Constants are per kind of work, not per problem. Those of the GPU are from one H100 80GB HBM3, torch 2.11 and
 Triton 3.6 (docs/performance.md); on another GPU the same shares of its own data sheet are assumed.
 """
 

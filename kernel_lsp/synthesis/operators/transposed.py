@@ -165,7 +165,7 @@ def _rounded_up(length: sympy.Expr, parts: int) -> sympy.Expr:
 
 
 def _product(x: Value, weight: Value, axes: list[_Axis], groups: int, out: torch.dtype) -> Value:
-    """[N, O, count, stride, count, stride, …], of groups [N, G, O / G, count, …]: what each phase comes to."""
+    """[N, O, count, stride, count, stride, …], of groups [N, G, O / G, count, …]: the product of each phase."""
     group = "g" if groups > 1 else ""
     if group:
         x = Build.reshape(x, (x.shape[0], sympy.Integer(groups), *_divided(x.shape[1], groups), *x.shape[2:]))
