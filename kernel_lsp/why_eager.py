@@ -386,7 +386,10 @@ def _tail_of(tree: ast.Module, body: str) -> tuple[int, int] | None:
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
     for reasons in _by_age():
         known = ast.parse(_tail(*about, reasons)).body
-        if ast.dump(ast.Module(there[: len(known)], [])) == ast.dump(ast.Module(known, [])):
+        own, after = there[: len(known)], there[len(known) :]
+        if any(getattr(node, "name", "") == source_digest.__name__ for node in after):
+            continue  # what looks at the class's source belongs to it
+        if ast.dump(ast.Module(own, [])) == ast.dump(ast.Module(known, [])):
             return there[0].lineno, there[len(known) - 1].end_lineno or 0
     return None
 
