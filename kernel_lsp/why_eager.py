@@ -332,7 +332,7 @@ def without(body: str) -> str:
     lines, after = whole[: first_line - 1], [line for line in whole[last_line:] if line.strip()]
     while lines and lines[-1].strip() in ("", _OPENING):
         lines.pop()
-    if after:  # which somebody has added
+    if after:  # the user's own lines
         lines += ["", "", *whole[last_line:]]
         while not lines[-1].strip():
             lines.pop()

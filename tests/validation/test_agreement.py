@@ -22,7 +22,7 @@ class Routed(torch.nn.Module):
         return weights[:, None] * EXPERTS.to(x.dtype)[chosen]
 
 
-def judged(module, x, out):
+def compared_at_a_choice(module, x, out):
     """(whether ``out`` passes after all, what was said of it)."""
     referee = SimpleNamespace(
         oracle=Oracle(module, []),
@@ -51,7 +51,7 @@ def equal_rows(scale=1e-8):
 
 def test_where_experts_are_equal_within_rounding_another_is_as_good():
     x = equal_rows()
-    assert judged(Routed(), x, chosen_otherwise(x)) == (True, [agreement.UNDECIDED])
+    assert compared_at_a_choice(Routed(), x, chosen_otherwise(x)) == (True, [agreement.UNDECIDED])
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_where_experts_are_equal_within_rounding_another_is_as_good():
 )
 def test_what_is_larger_than_any_such_result_is_wrong(spoil):
     x = equal_rows()
-    assert judged(Routed(), x, spoil(Routed()(x))) == (False, [])
+    assert compared_at_a_choice(Routed(), x, spoil(Routed()(x))) == (False, [])
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 def test_where_experts_differ_another_is_wrong(scale):
     x = equal_rows(scale)
-    assert judged(Routed(), x, chosen_otherwise(x)) == (False, [])
+    assert compared_at_a_choice(Routed(), x, chosen_otherwise(x)) == (False, [])
 
 
 def test_where_nothing_is_chosen_eagers_error_counts_as_ever():
@@ -74,4 +74,4 @@ def test_where_nothing_is_chosen_eagers_error_counts_as_ever():
             return (x / 3 * 3e8).round()
 
     x = torch.linspace(0.5, 8, 16) * 1e-8
-    assert judged(Rounds(), x, 2.5 * Rounds()(x) + 2) == (False, [])
+    assert compared_at_a_choice(Rounds(), x, 2.5 * Rounds()(x) + 2) == (False, [])

@@ -35,6 +35,8 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 def in_blocks(exported: ExportedProgram) -> dict[Any, Value]:
     """The nodes whose tensors are filled in steps and of few blocks, with their values: those that more than the next step reads."""
+    if all(node.target not in _STEPS for node in exported.graph.nodes):
+        return {}
     known: dict[Any, torch.Tensor] = {}
     made: dict[Any, Value] = {}
     constants = exported.graph_signature.inputs_to_lifted_tensor_constants
@@ -68,9 +70,8 @@ def blocks(tensor: torch.Tensor) -> Value:
     Raises:
         NotLowered: there would be too many.
     """
-    bits = tensor.contiguous().view(
-        _BITS[tensor.element_size()]
-    )  # so that -0.0 is another number than 0.0, and NaN none
+    # By their bits -0.0 is another number than 0.0, and NaN is itself.
+    bits = tensor.contiguous().view(_BITS[tensor.element_size()])
     left = [_MOST_BLOCKS]
 
     def block(start: tuple[int, ...], sizes: tuple[int, ...], dim: int) -> Value:

@@ -40,15 +40,15 @@ def _store_each_product(planner: Planner, value: Value) -> bool:
 
     False where a piece is not what a product's kernel stores in the end; what was learned of that stays in ``completes``.
     """
-    steps, multiplied = [*planner.plan.steps], [*planner.multiplied]
+    steps, multiplied, computed = [*planner.plan.steps], [*planner.multiplied], [*planner.computed]
     stored, viewed = set(planner.plan.stored), set(planner.viewed)
     for piece in operands(value):
         planner.busy.append(piece)
         store_product(planner, piece, planner.completes[piece], whole=value)
         planner.busy.pop()
         if piece in planner.plan.stored:  # with memory of its own
-            planner.plan.steps, planner.multiplied, planner.viewed = steps, multiplied, viewed
-            planner.plan.stored = stored
+            planner.plan.steps, planner.multiplied, planner.computed = steps, multiplied, computed
+            planner.plan.stored, planner.viewed = stored, viewed
             return False
     return True
 
@@ -57,14 +57,7 @@ def _store_in_one_kernel(planner: Planner, value: Value) -> bool:
     """Store the pieces, computed from one tensor, in one kernel; False where it would reduce or scan something."""
     assert isinstance(value.op, Concat)
     pieces = list(value.op.operands)
-    while True:
-        for piece in pieces:
-            planner.require(piece)
-        try:
-            kernel = planner.place(pieces)
-            break
-        except Materialise as need:
-            planner.store(need.value, [])
+    kernel = planner.placed(pieces)
     if kernel.folds:
         return False
     kernel.whole, kernel.peaks = value, planner.peaks.get(value, [])

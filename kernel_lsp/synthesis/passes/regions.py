@@ -317,14 +317,7 @@ class Planner:
         assert isinstance(op, Partial)
         together = [v for v in self.order.values if isinstance(v.op, Partial) and _same_chunks(v.op, op)]
         wholes = [_whole(v) for v in together]
-        while True:
-            for whole in wholes:
-                self.require(whole)
-            try:
-                kernel = self.place(wholes)
-                break
-            except Materialise as need:
-                self.store(need.value, [])
+        kernel = self.placed(wholes)
         if len(kernel.folds) > len(wholes):
             self.store(op.operand, [])
             kernel = self.place(wholes)
@@ -357,6 +350,20 @@ class Planner:
             Materialise: something has to be stored before.
         """
         return place(roots, self.tree(roots), self.plan.stored)
+
+    def placed(self, roots: list[Value]) -> Kernel:
+        """The same after what has to be stored before is stored.
+
+        Raises:
+            Unalignable: that fits no kernel.
+        """
+        while True:
+            for root in roots:
+                self.require(root)
+            try:
+                return self.place(roots)
+            except Materialise as need:
+                self.store(need.value, [])
 
     def _joins(self, kernel: Kernel, other: Value) -> bool:
         """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
