@@ -9,6 +9,7 @@
 #               benchmarks/results/opinfo.md. OPINFO_FLAGS="--most 4 --only add,sum" is less
 # make test-opinfo-sample  a fixed part of those, of which make test runs a few
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
+# make test-gpu  the tests that need a GPU: those that can share it, twelve at once, then those that time or weigh what is on it
 # make lint     ruff, mypy, import-linter
 # make lint-extension  Biome and tsc on vscode-extension/, which takes npm; make extension runs the same
 # make bench    the scripts in benchmarks/, which write benchmarks/results/, but for those that ask for a folder of problems
@@ -44,7 +45,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-slow test-cases test-corpus test-opinfo test-opinfo-sample test-models lint lint-extension bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-cases test-corpus test-opinfo test-opinfo-sample test-models test-gpu lint lint-extension bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -71,6 +72,10 @@ test-opinfo-sample: $(INSTALLED)
 test-models: $(MODELS_INSTALLED)
 	$(BIN)/python -m tests.tiny_model.cache
 	OMP_NUM_THREADS=1 $(PYTEST) -m models
+
+test-gpu: $(MODELS_INSTALLED)
+	$(BIN)/python -m pytest -m "gpu and not alone" -n 12 --dist loadgroup
+	$(BIN)/python -m pytest -m "gpu and alone"
 
 lint: $(INSTALLED)
 	$(BIN)/python -m ruff check .

@@ -9,7 +9,7 @@ from tests.validation.modules import DOUBLE, DOUBLE_KERNEL
 
 from .conftest import over, target
 
-pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.slow, pytest.mark.timeout(900)]
 
 MODULE = "import torch\nfrom torch import nn\n" + DOUBLE
 KERNEL = "import torch\nimport triton\nimport triton.language as tl\n\nfrom module import Double\n" + DOUBLE_KERNEL

@@ -100,6 +100,7 @@ def asked(tmp_path):
     return {"path": str(path), "class_name": "Norm", "device": "cuda"}
 
 
+@pytest.mark.alone
 def test_schedules_are_timed_together_and_the_fastest_is_validated(worker, asked):
     candidates = worker.call("synthesize", **asked)["candidates"]
     result = worker.call("tune", sources=[c["source"] for c in candidates], seconds=120, **asked)
@@ -119,6 +120,7 @@ def test_baselines_are_timed_without_a_candidate(worker, asked):
         assert found["compiled"]["median"] > 0 and found["eager"]["median"] > 0
 
 
+@pytest.mark.alone
 def test_a_gigabyte_is_validated_in_slices_and_nothing_stays_on_the_device(worker, tmp_path):
     path = tmp_path / "module.py"
     text = "import torch\nclass Big(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x, -1)\n"

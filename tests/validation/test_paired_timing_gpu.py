@@ -6,7 +6,7 @@ import pytest
 
 from tests.validation.modules import DOUBLE, DOUBLE_KERNEL
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(300)]
 
 THRESHOLD = 1.05
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.validation.modules import DOUBLE
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(300)]
 
 KERNEL = """
 @triton.jit

@@ -12,4 +12,5 @@ KERNEL = replaced(
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, stride, n, BLOCK: tl.constexpr, SCALE: tl.constexpr):""",
 ).replace("tl.store(y_ptr + row * n + cols, x /", "tl.store(y_ptr + row * n + cols, SCALE * x /")
-EXPECTED = {"wrong"}
+# Which of the two runs is decided by a benchmark: it may be the right one until the kernel is timed.
+EXPECTED = {"wrong", "cheating"}
