@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import __version__, class_schema, kernel_file, schema
-from kernel_lsp.store import database, environments, history, kernels, rivals, sessions, validations, verdicts
+from kernel_lsp.store import database, environments, fastest_before, history, kernels, sessions, validations, verdicts
 from kernel_lsp.store.info import info
 from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.targets import target_of
@@ -129,7 +129,7 @@ def measured(path: Path, root: Path, count: int) -> list[tuple[str, float, float
     environments.keep_devices(["other"], [schema.to_json(device) for device in other], path)
 
     rival = (fingerprint(OFTEN, 0), DEVICE.name, "trust", verdicts.inputs_text(measurement().shapes[0]))
-    assert rivals.fastest(*rival, [newest], path)
+    assert fastest_before.fastest(*rival, [newest], path)
 
     def look_up(command: str, of: str = first, body: str = newest) -> None:
         known = validations.look_up([command], "auto", of, body, "trust", path)
@@ -146,7 +146,7 @@ def measured(path: Path, root: Path, count: int) -> list[tuple[str, float, float
         "look-up, nothing there": lambda: validations.look_up(["python"], "auto", "sha256:none", body, "trust", path),
         "history of one class, 20 rows": lambda: of_class(20),
         "history, 1,000 rows": lambda: of_class(min(1000, count // 10)),
-        "the fastest kernel before": lambda: rivals.fastest(*rival, [newest], path),
+        "the fastest kernel before": lambda: fastest_before.fastest(*rival, [newest], path),
         "classes of the project": lambda: history.classes_under(path, root, root),
         "write": lambda: validations.keep(key, found, path, about),
         "info": lambda: info(path),

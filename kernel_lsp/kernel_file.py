@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import claims, kernel_names, speedup, whole_files
+from kernel_lsp import atomic_write, claims, kernel_names, speedup
 from kernel_lsp.code_hash import code_hash
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
 
@@ -331,7 +331,7 @@ def write(path: Path, text: str, source: str, overwrite: bool = False) -> None:
             file.write(text.encode("utf-8", "backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, whole_files.mode(target))
+        os.chmod(temporary, atomic_write.mode(target))
         new = not os.path.lexists(target)
         may_write(target, source, overwrite)
         if not (new and _made(temporary, target)):

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from kernel_lsp import errors, kernel_file, schema
-from kernel_lsp.commands.running import Task, exit_status
+from kernel_lsp.commands.run_jobs import Task, exit_status
 from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
 from tests.store.made import found, keep

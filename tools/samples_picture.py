@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kernel_lsp import errors, schema
 from kernel_lsp.commands.report_table import print_reports
-from kernel_lsp.commands.running import Task
+from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.jobs.job import Job
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from .pieces import Pieces, window
+from .margin_statements import Pieces, window
 from .syntax import Source, dotted, node_text, parse
 
 #: Statements whose blocks belong to the scope around them.

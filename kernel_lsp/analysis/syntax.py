@@ -11,7 +11,7 @@ import tree_sitter
 import tree_sitter_python
 from tree_sitter import Node, Tree
 
-from .pieces import Pieces
+from .margin_statements import Pieces
 from .text import Position, Range, Text
 
 _LANGUAGE = tree_sitter.Language(tree_sitter_python.language())

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import schema, whole_files
+from kernel_lsp import atomic_write, schema
 from kernel_lsp.checking import git
 from kernel_lsp.checking.changes import changed_since
 from kernel_lsp.checking.findings import checked_of
@@ -22,7 +22,7 @@ from kernel_lsp.checking.formats.places import shown
 from kernel_lsp.checking.records import DEFAULT_FAIL_ON, Checked, Outcome
 from kernel_lsp.commands import html
 from kernel_lsp.commands.finding_lines import finding_lines
-from kernel_lsp.commands.running import NOT_VALIDATED, Task, run_tasks, settings_from
+from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
 from kernel_lsp.commands.validate import selected, task_for
 from kernel_lsp.commands.wrapping import filled, say, width_of
@@ -108,7 +108,7 @@ def _emit(document: str, output: Path | None) -> None:
         sys.stdout.buffer.flush()
     else:
         with html.user_error(output):
-            whole_files.write(output, data)
+            atomic_write.write(output, data)
 
 
 def _text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kernel_lsp import errors
-from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, settings_from
+from kernel_lsp.commands.run_jobs import NOT_VALIDATED, WANTED, print_json, settings_from
 from kernel_lsp.commands.wrapping import filled, width_of
 from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs import Jobs

@@ -13,7 +13,7 @@ from typing import Any
 from kernel_lsp import __version__, errors, generators, schema
 from kernel_lsp.commands import html
 from kernel_lsp.commands.eval_progress import Bar
-from kernel_lsp.commands.running import INTERRUPTED, WANTED, comma_separated, given, print_json, refuse
+from kernel_lsp.commands.run_jobs import INTERRUPTED, WANTED, comma_separated, given, print_json, refuse
 from kernel_lsp.commands.wrapping import say, table_width
 from kernel_lsp.evaluation import ray_executor, results_file, runner, stand_ins
 from kernel_lsp.evaluation import records as data

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.commands.generate import print_stubs
-from kernel_lsp.commands.running import (
+from kernel_lsp.commands.run_jobs import (
     INTERRUPTED,
     WANTED,
     WRONG,

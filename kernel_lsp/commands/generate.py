@@ -12,7 +12,7 @@ from kernel_lsp import schema
 from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
 from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.commands import html
-from kernel_lsp.commands.running import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
+from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import split
 from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError

@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_lsp import analysis
 from kernel_lsp.commands import html
-from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, refuse
+from kernel_lsp.commands.run_jobs import NOT_VALIDATED, WANTED, print_json, refuse
 from kernel_lsp.commands.store import store_in_use
 from kernel_lsp.commands.targets import parts, path_missing, require_class
 from kernel_lsp.commands.wrapping import say

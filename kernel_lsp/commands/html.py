@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernel_lsp import kernel_file, whole_files
+from kernel_lsp import atomic_write, kernel_file
 from kernel_lsp.analysis import module_classes
-from kernel_lsp.commands.running import Task
+from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.errors import NotAKernelFile, ReportNotWritten
 from kernel_lsp.report_page import Facts, page, pages
 
@@ -54,7 +54,7 @@ def write_text(path: Path, text: str) -> None:
         ReportNotWritten: the system refuses.
     """
     with user_error(path):
-        whole_files.write(path, text)
+        atomic_write.write(path, text)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_lsp.commands import try_model
 from kernel_lsp.commands.download_progress import Bar, JsonLines
-from kernel_lsp.commands.running import INTERRUPTED, NOT_VALIDATED, WANTED, WRONG, print_json
+from kernel_lsp.commands.run_jobs import INTERRUPTED, NOT_VALIDATED, WANTED, WRONG, print_json
 from kernel_lsp.commands.wrapping import say, width_of
 from kernel_lsp.errors import HubOffline, LicenceNotAccepted, UserError
 from kernel_lsp.hub import cache, choosing, pulling, removing

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.commands.running import print_json, refuse
+from kernel_lsp.commands.run_jobs import print_json, refuse
 from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import NoCommandGiven, NothingRecorded, RecordingNotWritten, UserError
 from kernel_lsp.recording import files, launching, merging

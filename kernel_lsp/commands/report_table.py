@@ -18,8 +18,8 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp import schema, speedup, whole_files
-from kernel_lsp.commands.running import WANTED, Task
+from kernel_lsp import atomic_write, schema, speedup
+from kernel_lsp.commands.run_jobs import WANTED, Task
 from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs import sources
@@ -61,7 +61,7 @@ def save_picture(console: Console, picture: Path, title: str = "kernel-lsp") -> 
     """Save what a console has recorded as SVG."""
     svg = console.export_svg(title=title)
     # A picture that loads nothing from anywhere: the reader's own monospaced font does.
-    whole_files.write(picture, re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
+    atomic_write.write(picture, re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
 
 
 def table_of(tasks: Sequence[Task], width: int = PIPED) -> RenderableType:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp.commands import kernelbook
-from kernel_lsp.commands.running import WANTED, WRONG, print_json, refuse
+from kernel_lsp.commands.run_jobs import WANTED, WRONG, print_json, refuse
 from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import NothingToPrune, StoreOff, UserError
 from kernel_lsp.settings import load

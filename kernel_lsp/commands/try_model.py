@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp.commands.generate import tasks_for
-from kernel_lsp.commands.running import Task, exit_status, finish, run_tasks, settings_from
+from kernel_lsp.commands.run_jobs import Task, exit_status, finish, run_tasks, settings_from
 from kernel_lsp.commands.targets import one_class
 from kernel_lsp.errors import ModelNotHere
 from kernel_lsp.hub import cache

@@ -14,7 +14,7 @@ from kernel_lsp.checking.findings import checked_of
 from kernel_lsp.checking.records import DEFAULT_FAIL_ON
 from kernel_lsp.commands import html
 from kernel_lsp.commands.finding_lines import finding_lines
-from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
+from kernel_lsp.commands.run_jobs import WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
 from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import ClassNotFound, KernelOrphaned, NotAKernelFile, SourceGiven, UserError

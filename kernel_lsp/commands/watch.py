@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema, speedup
-from kernel_lsp.commands.running import refuse, settings_from
+from kernel_lsp.commands.run_jobs import refuse, settings_from
 from kernel_lsp.commands.watch_display import Display, Row, display
 from kernel_lsp.commands.watched import Kernel, Survey, find_validation, here, relative
 from kernel_lsp.errors import StoreUnusable, UserError

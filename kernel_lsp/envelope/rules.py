@@ -15,12 +15,12 @@ import torch
 from kernel_lsp.size_text import python
 
 from . import lookups
+from .empty_sizes import divisor_conditions
 from .modes import gradient_conditions, hooks, mode_conditions
 from .signature import Signature
 from .sizes import Sizes, range_conditions
 from .tensors import Tensor, alike, looked_up_once, table_conditions, tensor_conditions, unregistered
 from .tree import configuration, structure
-from .vanishing import divisor_conditions
 
 #: ``torch.jit.trace`` records operators of torch alone: of a launch it would keep memory that nothing is written to. It warns of each
 #: comparison that it sees, so this comes first.

@@ -8,7 +8,7 @@ import sympy
 
 from kernel_lsp.size_text import python
 
-from .vanishing import divisor_conditions
+from .empty_sizes import divisor_conditions
 
 
 @dataclass(frozen=True)

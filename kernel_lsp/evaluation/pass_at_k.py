@@ -12,7 +12,7 @@ STEPS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 @dataclass
-class Passing:
+class PassAtK:
     """One generator's. A value is the mean over the problems that have at least k samples, as a share."""
 
     generator: str
@@ -37,7 +37,7 @@ def pass_at(k: int, n: int, c: int) -> float:
     return 1 - math.comb(n - c, k) / math.comb(n, k)
 
 
-def passing(records: Sequence[Record]) -> list[Passing]:
+def passing(records: Sequence[Record]) -> list[PassAtK]:
     """Every generator of which some problem has several samples."""
     drawn: dict[str, list[tuple[int, int]]] = {}
     for record in records:
@@ -47,8 +47,8 @@ def passing(records: Sequence[Record]) -> list[Passing]:
     return [_of(generator, pairs) for generator, pairs in sorted(drawn.items()) if max(n for n, _ in pairs) > 1]
 
 
-def _of(generator: str, pairs: list[tuple[int, int]]) -> Passing:
-    one = Passing(
+def _of(generator: str, pairs: list[tuple[int, int]]) -> PassAtK:
+    one = PassAtK(
         generator, len(pairs), sum(n for n, _ in pairs), sum(c for _, c in pairs), least=min(n for n, _ in pairs)
     )
     for k in STEPS:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, is_beside_other_work, is_stand_in, of
-from kernel_lsp.evaluation.pass_at_k import Passing, passing
+from kernel_lsp.evaluation.pass_at_k import PassAtK, passing
 from kernel_lsp.evaluation.records import FORMAT, NOT_STRICT, Record
 from kernel_lsp.speedup import PRECISIONS, precision_words
 
@@ -126,7 +126,7 @@ class Scores:
     memory: dict[str, Spread] = field(default_factory=dict)  # "device", "host" → bytes
     not_lowered: dict[str, int] = field(default_factory=dict)  # ATen operator → problems
     failures: list[Failure] = field(default_factory=list)
-    passing: list[Passing] = field(default_factory=list)
+    passing: list[PassAtK] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
     devices: dict[str, int] = field(default_factory=dict)  # name → problems
     machines: dict[str, int] = field(default_factory=dict)  # short id → problems

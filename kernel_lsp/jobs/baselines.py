@@ -9,7 +9,7 @@ from typing import Any
 from kernel_lsp import errors, schema, speedup
 from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
-from kernel_lsp.jobs.validations import store_of
+from kernel_lsp.jobs.stored_verdicts import store_of
 from kernel_lsp.store.baselines import Kept, Key, Store, key_of
 
 

@@ -12,12 +12,12 @@ import logging
 from kernel_lsp import class_schema, kernel_file, schema
 from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import device_requests, validations
+from kernel_lsp.jobs import device_requests, stored_verdicts
 from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.regressions import time_of
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
-from kernel_lsp.store import rivals
-from kernel_lsp.store.rivals import Rival
+from kernel_lsp.store import fastest_before
+from kernel_lsp.store.fastest_before import Rival
 from kernel_lsp.store.validations import key_for
 from kernel_lsp.store.verdicts import inputs_text
 
@@ -41,16 +41,16 @@ async def validate_faster(run: Run) -> None:
     if measurement is None or took is None or key is None:
         return
     others = [body(entry.candidate.source) for entry in report.candidates]
-    store, inputs = validations.store_of(run.settings), inputs_text(measurement.shapes[0])
+    store, inputs = stored_verdicts.store_of(run.settings), inputs_text(measurement.shapes[0])
     try:
         rival = await asyncio.to_thread(
-            rivals.fastest, key.fingerprint, key.device, key.bounds, inputs, others, store, key.precision
+            fastest_before.fastest, key.fingerprint, key.device, key.bounds, inputs, others, store, key.precision
         )
         if rival is None or took <= rival.kernel * (1 + run.settings.regression_threshold / 100):
             return
-        kept = await asyncio.to_thread(rivals.candidate, key.fingerprint, rival.body, store)
+        kept = await asyncio.to_thread(fastest_before.candidate, key.fingerprint, rival.body, store)
     except StoreUnusable as error:
-        validations.warn(run, error)
+        stored_verdicts.warn(run, error)
         return
     if kept is not None:
         kept[0].precision = precision  # the same body may have been validated under another one since
@@ -87,4 +87,4 @@ async def _validate(run: Run, candidate: schema.Candidate, rival: Rival) -> None
     chosen = fastest(run.report.candidates)
     # What is chosen is kept at the end, with the times of torch.compile.
     if validated is not None and (chosen is None or run.report.candidates[chosen] is not validated):
-        await validations.keep(run, validated)
+        await stored_verdicts.keep(run, validated)

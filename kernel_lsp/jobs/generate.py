@@ -7,7 +7,7 @@ import re
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import baselines, earlier_kernel, several_examples, sources, validations, writing
+from kernel_lsp.jobs import baselines, earlier_kernel, several_examples, sources, stored_verdicts, writing
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.jobs.generator_run import TIME_OVER, GeneratorRun
 from kernel_lsp.jobs.ranking import fastest
@@ -32,7 +32,7 @@ async def generate(run: Run) -> None:
     place = writing.place_for(run)
 
     await run.start_worker()
-    await validations.keep_devices(settings, run.worker.hello)
+    await stored_verdicts.keep_devices(settings, run.worker.hello)
     failures = await _ask_generators(run, names)
     if not settings.generators or recall.NAME in settings.generators:
         await earlier_kernel.validate_faster(run)
@@ -55,7 +55,7 @@ async def generate(run: Run) -> None:
     if report.chosen is not None:
         chosen = report.candidates[report.chosen]
         chosen.candidate.precision = chosen.verdict.held_to  # strict where the module has nothing to round
-        await validations.keep(run, chosen)
+        await stored_verdicts.keep(run, chosen)
         if job.write:
             writing.write(run, place, chosen)
 

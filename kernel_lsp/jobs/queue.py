@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_lsp import class_schema, schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
-from kernel_lsp.jobs import validations
+from kernel_lsp.jobs import stored_verdicts
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.estimating import estimate
 from kernel_lsp.jobs.explain import explain
@@ -167,7 +167,7 @@ class Jobs:
         async def start() -> None:
             try:
                 settings = self._settings_for(path)
-                await validations.keep_devices(settings, await self._worker(settings).start())
+                await stored_verdicts.keep_devices(settings, await self._worker(settings).start())
             except UserError as error:
                 log.info("worker not ready: %s", error)
                 if failed is not None:

@@ -14,9 +14,9 @@ from kernel_lsp import kernel_file, schema, speedup
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
-from kernel_lsp.jobs.validations import store_of, warn
-from kernel_lsp.store import changes, rivals
-from kernel_lsp.store.rivals import Rival
+from kernel_lsp.jobs.stored_verdicts import store_of, warn
+from kernel_lsp.store import changes, fastest_before
+from kernel_lsp.store.fastest_before import Rival
 from kernel_lsp.store.validations import Key, Validation, key_for
 from kernel_lsp.store.verdicts import inputs_text
 
@@ -79,7 +79,7 @@ def time_of(measurement: schema.Measurement | None) -> float | None:
 def _rival(key: Key, measurement: schema.Measurement, store: Path) -> Rival | None:
     inputs = inputs_text(measurement.shapes[0])
     about = key.fingerprint, key.device, key.bounds, inputs
-    return rivals.fastest(*about, other_than=[key.body], path=store, precision=key.precision)
+    return fastest_before.fastest(*about, other_than=[key.body], path=store, precision=key.precision)
 
 
 async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.SpeedComparison:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from kernel_lsp import class_schema, errors, schema
-from kernel_lsp.jobs import device_requests, header, joining
+from kernel_lsp.jobs import device_requests, header, several_envelopes
 from kernel_lsp.jobs.formatting import format_source
 from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.run import Run
@@ -36,7 +36,7 @@ async def validate(
         _combine(run, entry, [await _with_example(run, candidate, number, measure) for number in range(1, count)])
     if missed := unserved(entry):
         entry.verdict.limits.append(
-            f"{missed} of its {joining.envelopes(candidate.source)} envelopes, which no example is in"
+            f"{missed} of its {several_envelopes.envelopes(candidate.source)} envelopes, which no example is in"
         )
     return entry
 
@@ -48,7 +48,9 @@ def unserved(entry: schema.Validated) -> int:
     """
     verdict = entry.verdict
     held = [one.envelope for one in verdict.examples if one.status != "eager"] or [verdict.envelope]
-    return len({*range(1, joining.envelopes(entry.candidate.source) + 1)}.difference(held)) if all(held) else 0
+    return (
+        len({*range(1, several_envelopes.envelopes(entry.candidate.source) + 1)}.difference(held)) if all(held) else 0
+    )
 
 
 @dataclass
@@ -107,7 +109,7 @@ async def _with_all(run: Run, entry: schema.Validated, further: range, ask: Call
         if others[-1].eager:
             try:
                 candidate = await _with_one_more(run, candidate, number, ask)
-            except joining.NotJoined as error:
+            except several_envelopes.NotJoined as error:
                 why[number] = str(error)
         elif others[-1].entry.verdict.status not in schema.CORRECT:
             break
@@ -140,7 +142,7 @@ async def _with_one_more(
     if sub.report.chosen is None:
         reasons = [one.verdict.reason for one in sub.report.candidates]
         problems = [source.problem for source in sub.report.sources if source.problem]
-        raise joining.NotJoined(next(iter(reasons + problems), "no generator has a candidate"))
+        raise several_envelopes.NotJoined(next(iter(reasons + problems), "no generator has a candidate"))
     return await _joined(run, candidate, sub.report.candidates[sub.report.chosen].candidate)
 
 
@@ -151,8 +153,8 @@ async def _joined(run: Run, first: schema.Candidate, second: schema.Candidate) -
         NotJoined: they cannot share a file.
     """
     if first.pinned or second.pinned:
-        raise joining.NotJoined("it holds at the example's sizes only")
-    text = joining.joined(first.source, second.source, run.job.target.class_name)
+        raise several_envelopes.NotJoined("it holds at the example's sizes only")
+    text = several_envelopes.joined(first.source, second.source, run.job.target.class_name)
     source = await format_source(run.completed(text), run.kernel)
     notes = dict.fromkeys(note for note in (first.note, second.note) if note)
     by = dict.fromkeys([first.generator, second.generator])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import claims, kernel_file, schema, speedup, why_eager
-from kernel_lsp.jobs import baselines, header, regressions, several_examples, validations
+from kernel_lsp.jobs import baselines, header, regressions, several_examples, stored_verdicts
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Known, Validation
 
@@ -26,8 +26,8 @@ async def validate(run: Run) -> None:
     await run.require_inputs()
 
     await run.start_worker()
-    await validations.keep_devices(run.settings, run.worker.hello)
-    known = await validations.known(run, parsed)
+    await stored_verdicts.keep_devices(run.settings, run.worker.hello)
+    known = await stored_verdicts.known(run, parsed)
     report.before = _before(parsed, known, job.target.class_name)
     text = parsed.header
     # The file warns where the class is no longer the one it was validated with: that is to be the class of now.
@@ -62,7 +62,7 @@ async def validate(run: Run) -> None:
     else:
         candidate.source = parsed.body  # it is not renewed: the verdict is about the file as it stays
     report.why = validated.verdict.reason or report.regression
-    await validations.keep(run, validated)
+    await stored_verdicts.keep(run, validated)
 
     if renews:
         claimed = parsed.claim.measurement if parsed.claim is not None else None

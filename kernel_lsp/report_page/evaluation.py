@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from kernel_lsp import number_text, whole_files
+from kernel_lsp import atomic_write, number_text
 from kernel_lsp.errors import ReportNotWritten
 from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, report_of
@@ -53,8 +53,8 @@ def write(
         if shown:
             folder.mkdir(exist_ok=True)
         for record in shown:
-            whole_files.write(folder / files[_key(record)], page(facts_for(record)))
-        whole_files.write(path, overview(scores, links))
+            atomic_write.write(folder / files[_key(record)], page(facts_for(record)))
+        atomic_write.write(path, overview(scores, links))
     except OSError as error:
         raise ReportNotWritten(path=str(error.filename or path), detail=error.strerror or error) from None
 

@@ -11,10 +11,10 @@ from importlib import resources
 from kernel_lsp import number_text
 from kernel_lsp.speedup import factor, speedups
 
-from .about import compiled, course, machine, specimen
 from .accuracy import accuracy
 from .bars import Bar, chart
 from .candidates import candidates, schedules, sources
+from .circumstances import compiled, course, machine, specimen
 from .code import side_by_side
 from .facts import Facts
 from .headline import mark, summary, top

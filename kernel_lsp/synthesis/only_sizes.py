@@ -14,7 +14,7 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 
-from .graph.assumed import checked, environment
+from .graph.assumptions import checked, environment
 
 #: Sizes beside the example's that are tried; multiples of it, and steps from it by numbers that the conditions have.
 _NEAR, _MULTIPLES = 512, 8

@@ -33,7 +33,6 @@ from .passes.cuts import cut_last
 from .passes.exclusive_scans import pad_operands
 from .passes.first_states import leave_out
 from .passes.float8_products import of_float8, unconverted_products
-from .passes.joining import join_recurrences
 from .passes.layout import channels_last, in_tf32, of_few_channels
 from .passes.planes import split_into_planes
 from .passes.pointwise import rounded_in_tiles
@@ -44,7 +43,8 @@ from .passes.short_scans import add_in_float64
 from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import Chunks, split_long_reductions
-from .passes.thin import can_be_split, split_in_tiles
+from .passes.stacked_recurrences import join_recurrences
+from .passes.thin_products import can_be_split, split_in_tiles
 from .passes.tile_sums import reduce_in_tiles
 from .passes.torch_layout import torch_channels_last
 from .printing import bounds

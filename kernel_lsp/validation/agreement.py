@@ -10,7 +10,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import speedup
-from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, rounding_bounds, tf32, ties
+from kernel_lsp.validation import (
+    channel,
+    chunks,
+    compare,
+    exchange,
+    rounded_products,
+    rounding_bounds,
+    tf32,
+    tied_indices,
+)
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
 from kernel_lsp.validation.trees import tensors_of
@@ -38,7 +47,7 @@ def compared(
     candidate is not found wrong before it is known what rounding alone may do there (``rounding_bounds.bounds``).
     """
     if tree is not None:
-        out = ties.settled(referee, out, reference, tree, train)
+        out = tied_indices.settled(referee, out, reference, tree, train)
     eager = plainly(reference.eager)
     if reference.exact is not None:
         exact = plainly(reference.exact)
@@ -220,7 +229,7 @@ def but_for_choices(
         return found
     triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
     useless = [compare.FACTOR * compare.compare(e, e, exact).eager_error >= 1 for _, e, exact in triples]
-    if not any(useless) or not ties.part(referee.oracle, tree, reference, train):
+    if not any(useless) or not tied_indices.part(referee.oracle, tree, reference, train):
         return found
     taken = iter(
         [_eagers_but_for_large(*three) if so else three[0] for three, so in zip(triples, useless, strict=True)]
@@ -291,5 +300,5 @@ def identical(a: Any, b: Any) -> bool:
     """Bit for bit the same values, NaN included."""
     mine, theirs = tensors_of(a), tensors_of(b)
     return len(mine) == len(theirs) and all(
-        x.shape == y.shape and x.dtype == y.dtype and pieces.identical(x, y) for x, y in zip(mine, theirs, strict=True)
+        x.shape == y.shape and x.dtype == y.dtype and chunks.identical(x, y) for x, y in zip(mine, theirs, strict=True)
     )

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from kernel_lsp.validation import state
 from kernel_lsp.validation.aliasing import overlap
-from kernel_lsp.validation.pieces import identical
+from kernel_lsp.validation.chunks import identical
 
 
 def held(module: torch.nn.Module, paths: Iterable[str] | None = None) -> dict[str, torch.Tensor]:

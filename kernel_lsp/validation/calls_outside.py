@@ -17,8 +17,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import agreement, answers, candidate_state, channel, failures, memory, plan, sizes
+from kernel_lsp.validation.chunks import identical
 from kernel_lsp.validation.oracle import Reference
-from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _sent(referee: Referee, calls: list[_Call], words: bool) -> bool:
     assert referee.unmarked is not None
     if referee.unmarked.channel.socket.fileno() < 0:
         return False
-    with open(referee.reach.source, encoding="utf-8") as file:
+    with open(referee.trial.source, encoding="utf-8") as file:
         text = file.read()
     inputs = [[list(call.tree[0]), dict(call.tree[1])] for call in calls for _ in range(_TIMES)]
     message = {
@@ -239,7 +239,7 @@ def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
         tunes = referee.mode == "gpu" and candidate_state.autotunes(
             referee
         )  # without the trial's cache, each configuration anew
-        if referee.unmarked.sampled or tunes or time.monotonic() >= referee.reach.deadline:
+        if referee.unmarked.sampled or tunes or time.monotonic() >= referee.trial.deadline:
             raise _NotThere("it takes too long there") from None
         raise failures.Failure("timeout", "in an unmarked process it gave no answer, and was stopped") from None
     except channel.Closed:
@@ -276,7 +276,7 @@ def _heard(referee: Referee, end: channel.Channel, room: int) -> tuple[dict[str,
 
 
 def _left(referee: Referee, seconds: float) -> float:
-    return max(0.0, min(seconds, referee.reach.deadline - time.monotonic()))
+    return max(0.0, min(seconds, referee.trial.deadline - time.monotonic()))
 
 
 def _name(kernel: str) -> str:

@@ -34,7 +34,7 @@ def load(referee: Referee, compiled: list[plan.Step]) -> None:
 
 
 def _load_message(referee: Referee) -> dict[str, Any]:
-    return {"do": "load", "path": referee.reach.source, "training": referee.training}
+    return {"do": "load", "path": referee.trial.source, "training": referee.training}
 
 
 def reload(referee: Referee, steps: Sequence[plan.Step] = ()) -> None:
@@ -55,7 +55,7 @@ def send_state(referee: Referee) -> None:
 
 def autotunes(referee: Referee) -> bool:
     """Whether the candidate has autotuned kernels, as far as its text tells."""
-    with open(referee.reach.source, encoding="utf-8") as file:
+    with open(referee.trial.source, encoding="utf-8") as file:
         return "autotune" in file.read()
 
 

@@ -13,6 +13,7 @@ import torch
 from kernel_lsp import errors
 from kernel_lsp.validation import (
     agreement,
+    answer_checks,
     calls_outside,
     candidate_state,
     compare,
@@ -21,7 +22,6 @@ from kernel_lsp.validation import (
     failures,
     kept_state,
     memory,
-    one_answer,
     out_of_range,
     plan,
     randomness,
@@ -81,7 +81,7 @@ def _first_call(referee: Referee, step: plan.Step) -> None:
         reference.attributes = {}
         request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
         with referee.asking(request, (*tree, None), reference.eager, names) as answer:
-            found = one_answer.check(referee, step, answer, reference, tree, 0.0)
+            found = answer_checks.check(referee, step, answer, reference, tree, 0.0)
     candidate_state.reload(referee)
     referee.passed(step.name, f"relative error {found.error:.2g} (eager {found.eager_error:.2g})")
 
@@ -115,7 +115,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     """The worst comparison of a step; None where the module itself does not take such inputs."""
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
-    request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": one_answer.LAUNCH_SECONDS}
+    request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": answer_checks.LAUNCH_SECONDS}
     if step.most_seconds is not None and not referee.thorough:
         request["most_seconds"] = step.most_seconds
     try:
@@ -152,8 +152,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     for repetition in range(2 if step.repeat else 1):
         began = time.monotonic()
         with referee.asking(request, (*tree, None), reference.eager, names) as answer:
-            slow = referee.mode == "interpreter" and time.monotonic() - began > 2 * one_answer.LAUNCH_SECONDS
-            found = one_answer.check(referee, step, answer, reference, tree, eager_error)
+            slow = referee.mode == "interpreter" and time.monotonic() - began > 2 * answer_checks.LAUNCH_SECONDS
+            found = answer_checks.check(referee, step, answer, reference, tree, eager_error)
             if step.required:
                 referee.progress.envelope = answer.message["envelope"]
             if repetition == 0 and step.decoy:
@@ -222,7 +222,7 @@ def _again(referee: Referee, step: plan.Step, tree: tuple[Any, Any], reference: 
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
     with referee.asking(request, (*tree, None), reference.eager, names) as answer:
-        one_answer.check(referee, step, answer, reference, tree, 0.0)
+        answer_checks.check(referee, step, answer, reference, tree, 0.0)
 
 
 def _random_training(
@@ -278,7 +278,7 @@ def _configurations(referee: Referee, step: plan.Step) -> None:
         try:
             with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
                 named = dataclasses.replace(step, name=f"{step.name}, number {number + 1}")
-                one_answer.check(referee, named, answer, reference, tree, 0.0)
+                answer_checks.check(referee, named, answer, reference, tree, 0.0)
         except failures.Failure as failure:
             if failure.status != "compile-error":  # an autotuner passes over what does not compile
                 raise
@@ -309,7 +309,7 @@ def _many_calls(referee: Referee, step: plan.Step) -> None:
     while count < most and time.monotonic() - began < seconds:
         request["primed"] = count == 0 and referee.oracle.seed is None
         with referee.asking(request, (*tree, None), reference.eager, names) as answer:
-            one_answer.check(referee, step, answer, reference, tree, 0.0)
+            answer_checks.check(referee, step, answer, reference, tree, 0.0)
         count += 1
     referee.passed(step.name, f"{count} calls")
 

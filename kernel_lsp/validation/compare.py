@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation.pieces import bits, pieces
+from kernel_lsp.validation.chunks import bits, pieces
 
 #: how much worse than eager's error a candidate's may be
 FACTOR = 3.0

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from kernel_lsp.validation import channel, guards, memory
+from kernel_lsp.validation.chunks import identical
 from kernel_lsp.validation.device_memory import Block, Lent, Unsupported
-from kernel_lsp.validation.pieces import identical
 
 _ALIGNED = 256
 #: tensors of one answer

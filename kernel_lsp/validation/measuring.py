@@ -13,7 +13,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import class_schema, schema, speedup
-from kernel_lsp.validation import agreement, candidate_state, failures, memory, roofline, spans, state, timing
+from kernel_lsp.validation import (
+    agreement,
+    candidate_state,
+    failures,
+    memory,
+    profiled_kernels,
+    roofline,
+    state,
+    timing,
+)
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
 
@@ -175,7 +184,7 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         if not problem and shape.kernel_graph is not None:
             with referee.asking({"do": "replay"}, (*tree, None), given.outputs) as answer:
                 problem = difference(referee, tree, reference, answer.tree)
-        if not problem and (strange := spans.look(referee, tree, shape)):
+        if not problem and (strange := profiled_kernels.look(referee, tree, shape)):
             _withdraw(measurement, shape, "what was timed is not all that it does")
             return strange
         most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * given.calls

@@ -24,9 +24,9 @@ from kernel_lsp.validation import (
     torch_work,
     weights,
 )
+from kernel_lsp.validation.chunks import identical
 from kernel_lsp.validation.compare import compare, structure
 from kernel_lsp.validation.lifting import Lifted
-from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.scaled_products import ScaledProducts
 from kernel_lsp.validation.slices import Part
 from kernel_lsp.validation.trees import convert, copied, doubled, tensors_of

@@ -18,12 +18,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_lsp import class_schema, schema
 from kernel_lsp.validation import (
+    answer_checks,
     channel,
     device_asserts,
     failures,
     measuring,
     memory,
-    one_answer,
     precompiling,
     roofline,
     state,
@@ -96,7 +96,7 @@ def in_time(referee: Referee, left_out: list[str]) -> Iterator[RecordedShape]:
     began = time.monotonic()
     for shape in referee.recorded.shapes if referee.recorded is not None else []:
         there = _free(referee)
-        if time.monotonic() - began > SECONDS or referee.reach.deadline - time.monotonic() < RESERVE:
+        if time.monotonic() - began > SECONDS or referee.trial.deadline - time.monotonic() < RESERVE:
             left_out.append(f"{shape.text}: the time was over")
         elif needs := _needs_more(shape, there):
             left_out.append(f"{shape.text}: not enough memory for inputs of {needs}, {memory.text(there)} were left")
@@ -149,7 +149,7 @@ def check(referee: Referee, shape: RecordedShape, tree: Any, reference: Referenc
     try:
         with referee.asking(request, (*tree, None), reference.eager, shape.names) as answer:
             wrong = answer.damaged[0] if answer.damaged else measuring.difference(referee, tree, reference, answer.tree)
-            launches, calls = answer.message["launches"], one_answer.calls_in(answer.message)
+            launches, calls = answer.message["launches"], answer_checks.calls_in(answer.message)
         if wrong:
             raise failures.Failure("wrong", wrong)
     except failures.Failure as failure:

@@ -31,7 +31,7 @@ from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.progress import Progress, verdict_of
 from kernel_lsp.validation.trees import tensors_of
-from kernel_lsp.validation.trial_connection import Reach, malformed
+from kernel_lsp.validation.trial_connection import TrialConnection, malformed
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.recorded import RecordedShapes
@@ -52,7 +52,7 @@ class Referee:
 
     module: torch.nn.Module
     inputs: Inputs
-    reach: Reach
+    trial: TrialConnection
     mode: str  # "gpu" or "interpreter"
     emit: Callable[[str, Any], None]
     soft_seconds: float  # after a share of this, by the step's patience, a step is left out, and that is said
@@ -81,7 +81,7 @@ class Referee:
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     #: called between two checks: others of ours that wait to time may do so; raises GpuTaken where they do all the time
     give_way: Callable[[], None] = lambda: None
-    compiling: Reach | None = None  # a trial that compiles while another one's candidate is checked
+    compiling: TrialConnection | None = None  # a trial that compiles while another one's candidate is checked
     beside: str = ""  # what other programs did on the device within the last of these contexts
     waited: float = 0.0  # seconds for others to be done with the device
     result_bytes: int = 0  # of the module's results at the example's sizes
@@ -114,9 +114,9 @@ class Referee:
         steps, self.progress.deferred = self.progress.deferred, []
         return self._verdict(lambda: candidate_state.reload(self, steps), steps, FINISH_SECONDS[self.mode])
 
-    def of_another(self, reach: Reach) -> schema.Verdict:
+    def of_another(self, trial: TrialConnection) -> schema.Verdict:
         """The whole verdict on another candidate, on the same inputs: nothing is put off."""
-        self.reach = reach
+        self.trial = trial
         self.progress = Progress(eager_error=self.progress.eager_error)
         return self._whole(at_once=True)
 
@@ -224,7 +224,7 @@ class Referee:
             message = message | {"attributes": sorted(self.oracle.moves)}
         began = time.monotonic()
         if not self.lends or not tensors_of(tree):
-            self.reach.send(message, tree)
+            self.trial.send(message, tree)
             room = sum(t.numel() * t.element_size() for t in tensors_of(expected))
             answer, result, metas = self._received(message["do"], room)
             took = time.monotonic() - began
@@ -232,7 +232,7 @@ class Referee:
             return
         loan = exchange.Loan(tree, exchange.expected_of(expected), list(names), self.inputs.device)
         try:
-            self.reach.send(message | loan.message(), file=loan.block.file)
+            self.trial.send(message | loan.message(), file=loan.block.file)
             answer, _, _ = self._received(message["do"], 0)
             try:
                 result = loan.results(answer.get("described"), answer.get("metas") or [])
@@ -247,13 +247,13 @@ class Referee:
             loan.free()
 
     @contextlib.contextmanager
-    def reaching(self, reach: Reach) -> Iterator[None]:
+    def talking_to(self, trial: TrialConnection) -> Iterator[None]:
         """Ask another trial within the context."""
-        before, self.reach = self.reach, reach
+        before, self.trial = self.trial, trial
         try:
             yield
         finally:
-            self.reach = before
+            self.trial = before
 
     def ask(self, message: dict[str, Any], tree: Any = None) -> dict[str, Any]:
         """The trial's answer where no tensors are expected."""
@@ -262,8 +262,8 @@ class Referee:
 
     def begin(self, message: dict[str, Any]) -> None:
         """Have the trial do something that no tensors are expected of. What it says is heard in turn, before the next question."""
-        self.reach.send(message)
-        self.reach.owed.append(message["do"])
+        self.trial.send(message)
+        self.trial.owed.append(message["do"])
 
     def heard(self) -> dict[str, Any]:
         """The answer to the first of what ``begin`` began.
@@ -271,9 +271,9 @@ class Referee:
         Raises:
             Failure: as for an answer that is waited for at once, and where the trial was lost before all was begun.
         """
-        if not self.reach.owed:
+        if not self.trial.owed:
             raise failures.Failure("crashed", "its process ended before it was asked for all")
-        return self._received(self.reach.owed.pop(0), 0)[0]
+        return self._received(self.trial.owed.pop(0), 0)[0]
 
     def settle(self) -> None:
         """Wait for all that ``begin`` began.
@@ -281,16 +281,16 @@ class Referee:
         Raises:
             Failure: as ``heard``.
         """
-        while self.reach.owed:
+        while self.trial.owed:
             self.heard()
 
     def _received(self, verb: str, room: int) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
         """The trial's next answer.
 
         Raises:
-            Failure: as ``Reach.receive``, and where the trial says that the candidate changed what is not its own.
+            Failure: as ``TrialConnection.receive``, and where the trial says that the candidate changed what is not its own.
         """
-        answer, tree, metas = self.reach.receive(verb, room)
+        answer, tree, metas = self.trial.receive(verb, room)
         if answer.get("changed"):
             names = ", ".join(answer["changed"][:3])
             raise self.failed("cheating", "process", f"it changes what is not its own: {names}")

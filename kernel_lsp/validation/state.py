@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation.pieces import identical
+from kernel_lsp.validation.chunks import identical
 
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module())) | {"training"}
 _SCALARS = (bool, int, float, str, type(None))

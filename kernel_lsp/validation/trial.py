@@ -35,7 +35,7 @@ from kernel_lsp.validation import (
     trial_calls,
     trial_timing,
 )
-from kernel_lsp.validation.pieces import identical
+from kernel_lsp.validation.chunks import identical
 from kernel_lsp.validation.trees import convert
 
 #: calls with a part of the program instances, before all of them are run

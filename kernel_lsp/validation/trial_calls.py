@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import state
-from kernel_lsp.validation.pieces import identical
+from kernel_lsp.validation.chunks import identical
 
 
 def prime(

@@ -13,7 +13,7 @@ from kernel_lsp.validation import answers, channel, failures
 
 
 @dataclass
-class Reach:
+class TrialConnection:
     """The trial's channel, the candidate's file, how it ended, how to end it."""
 
     channel: channel.Channel

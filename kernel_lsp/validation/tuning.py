@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from kernel_lsp import child_processes, schema
-from kernel_lsp.validation import agreement, candidate_state, failures, measuring, recorded, roofline, ties
+from kernel_lsp.validation import agreement, candidate_state, failures, measuring, recorded, roofline, tied_indices
 from kernel_lsp.validation.progress import Progress
 from kernel_lsp.validation.referee import Referee
 from kernel_lsp.validation.trees import without_memory
-from kernel_lsp.validation.trial_connection import Reach
+from kernel_lsp.validation.trial_connection import TrialConnection
 
 #: variants that are timed; the synthesizer names the likeliest first
 MOST_TIMED = 8
@@ -37,7 +37,7 @@ MOST_SPILLED = 1024
 
 def tune(
     referee: Referee,
-    reach: Reach,
+    trial: TrialConnection,
     sources: list[str],
     specimen: dict[str, Any],
     rates: dict[str, float] | None,
@@ -45,15 +45,15 @@ def tune(
 ) -> tuple[schema.Measurement, dict[str, float], list[schema.Tried]]:
     """The fastest variant's measurement against eager, the device's rates, and what became of each variant.
 
-    ``sources``: paths of the candidates' files, the validated one first. ``reach``: a trial of its own for all of them. The measurement is
+    ``sources``: paths of the candidates' files, the validated one first. ``trial``: a trial of its own for all of them. The measurement is
     of the variant marked ``fastest``.
 
     Raises:
         Failure: not even the first can be timed.
     """
     torch.cuda.set_device(referee.inputs.device)
-    validated = referee.reach
-    with referee.reaching(reach):
+    validated = referee.trial
+    with referee.talking_to(trial):
         with referee.spending("tuning: load and compile"):
             emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} variants", "fraction": 0.3})
             with _progress_of_its_own(referee):
@@ -61,7 +61,7 @@ def tune(
         emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
         with referee.spending("tuning: check"):
             check(referee, tried)
-            with referee.reaching(validated), contextlib.suppress(failures.Failure):
+            with referee.talking_to(validated), contextlib.suppress(failures.Failure):
                 referee.settle()
         # From here on nothing of ours is compiled: times are taken.
         if not rates:
@@ -81,12 +81,12 @@ def processors_to_spare() -> bool:
     return child_processes.processors() >= _LEAST_PROCESSORS
 
 
-def begin_early(referee: Referee, reach: Reach, sources: list[str]) -> None:
-    """``begin`` in ``reach`` while the first candidate is checked, where memory is to spare for it."""
+def begin_early(referee: Referee, trial: TrialConnection, sources: list[str]) -> None:
+    """``begin`` in ``trial`` while the first candidate is checked, where memory is to spare for it."""
     if referee.recorded is None and referee.has_room():
-        with referee.reaching(reach), contextlib.suppress(failures.Failure):  # it is met again where it counts
+        with referee.talking_to(trial), contextlib.suppress(failures.Failure):  # it is met again where it counts
             begin(referee, sources)
-            referee.compiling = reach
+            referee.compiling = trial
 
 
 def begin(referee: Referee, sources: list[str], all_needed: bool = False) -> None:
@@ -96,7 +96,7 @@ def begin(referee: Referee, sources: list[str], all_needed: bool = False) -> Non
         referee.begin({"do": "keep", "name": str(i)})
     cases = [*candidate_state.cases(referee, [dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
     groups = [[str(i) for i in range(len(sources))]] if all_needed else _groups(sources)
-    seconds = _COMPILING * max(0.0, referee.reach.deadline - time.monotonic())
+    seconds = _COMPILING * max(0.0, referee.trial.deadline - time.monotonic())
     referee.begin({"do": "precompile_variants", "cases": cases, "groups": groups, "seconds": seconds})
 
 
@@ -121,7 +121,7 @@ def load(referee: Referee, sources: list[str], all_needed: bool = False) -> list
     Raises:
         Failure: the trial is gone, or the first variant cannot be loaded.
     """
-    if not referee.reach.owed:
+    if not referee.trial.owed:
         begin(referee, sources, all_needed)
     tried = []
     for i in range(len(sources)):
@@ -168,7 +168,7 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
             try:
                 referee.ask({"do": "choose", "name": str(i)})
                 with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-                    out = ties.settled(referee, answer.tree, reference, tree, False)
+                    out = tied_indices.settled(referee, answer.tree, reference, tree, False)
                     one.reason = agreement.compared(
                         referee, out, reference, referee.example_error, tree if lower else None
                     ).reason

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernel_lsp import child_processes, errors
-from kernel_lsp.worker import deaths
+from kernel_lsp.worker import exit_reasons
 
 #: lines of a child's standard error that are kept to explain its end
 KEPT_LINES = 20
@@ -34,7 +34,7 @@ class Child:
         self.drained: asyncio.Future[None] = loop.create_future()
         self.stderr: collections.deque[bytes] = collections.deque(maxlen=KEPT_LINES)
         self.noted = 0
-        self.out_of_memory = deaths.for_want_of_memory()
+        self.out_of_memory = exit_reasons.for_want_of_memory()
         self.stage = "starting"
         self.waited = 0.0  # seconds for others to be done with the GPU, which are not on its time
 
@@ -193,7 +193,7 @@ async def _ended(child: Child, seconds: float | None) -> None:
 
 def _how(child: Child) -> str:
     """How a child ended, with the last line it wrote, if any."""
-    how = deaths.with_want_of_memory(child_processes.describe(child.exited.result()), child.out_of_memory)
+    how = exit_reasons.with_want_of_memory(child_processes.describe(child.exited.result()), child.out_of_memory)
     last = next((_text(line) for line in reversed(child.stderr) if line.strip()), "")
     return f"{how} while {child.stage}" + (f"; its last words: {last.strip()[:300]}" if last else "")
 

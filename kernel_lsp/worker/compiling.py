@@ -21,7 +21,7 @@ from kernel_lsp import child_processes, errors
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
 from kernel_lsp.specimen import examples, faking, importing, looking
 from kernel_lsp.validation import answers, memory
-from kernel_lsp.worker import candidate_process, deaths, validating
+from kernel_lsp.worker import candidate_process, exit_reasons, validating
 
 #: seconds for importing the module and for the compiler, which stops after 40 by itself
 SECONDS = 55.0
@@ -45,7 +45,7 @@ def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     folder = os.path.join(given["scratch"], "compile", "own")
     os.makedirs(folder, exist_ok=True)
     reading, writing = os.pipe()
-    before = deaths.for_want_of_memory()
+    before = exit_reasons.for_want_of_memory()
     pid = child_processes.fork()
     if pid == 0:
         try:
@@ -62,7 +62,7 @@ def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         os.close(reading)
         child_processes.kill_group(pid)
         _, status = os.waitpid(pid, 0)
-    how = stopped or deaths.describe(status, pid, given["scratch"], before)
+    how = stopped or exit_reasons.describe(status, pid, given["scratch"], before)
     if not said.startswith(_BEGINS):
         raise errors.WorkerDied(detail=f"{how} while importing the module for the compiler")
     found = _checked(said[len(_BEGINS) :])

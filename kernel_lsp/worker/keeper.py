@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 
 from kernel_lsp import child_processes
 from kernel_lsp.confinement import cgroup, syscalls
-from kernel_lsp.worker import deaths
+from kernel_lsp.worker import exit_reasons
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -84,7 +84,7 @@ def _keep(alive: int, told: int, folders: list[str]) -> None:
             running = max(0, running + said.count(BEGINS) - said.count(ENDS))
             orphans = not said or ENDS in said
             if running == 0:  # no process is left that would read them
-                deaths.forget(folders[0])
+                exit_reasons.forget(folders[0])
         if orphans:  # until there is none: what an orphan has started becomes one when that ends
             orphans = _end_orphans(mine)
         if running and time.monotonic() - looked > _LOOK_SECONDS:
@@ -134,7 +134,7 @@ def _look(folders: list[str]) -> None:
         why = "memory ran out"
     if why:
         for leader in {_leader(pid) for pid in confined} - {0}:
-            deaths.note(folders[0], leader, why)
+            exit_reasons.note(folders[0], leader, why)
             child_processes.kill_group(leader)
 
 

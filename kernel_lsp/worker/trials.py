@@ -18,21 +18,23 @@ from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel
 from kernel_lsp.validation.trial import Trial
-from kernel_lsp.validation.trial_connection import Reach
+from kernel_lsp.validation.trial_connection import TrialConnection
 from kernel_lsp.validation.trial_messages import serve
-from kernel_lsp.worker import candidate_process, deaths, memory_quota
+from kernel_lsp.worker import candidate_process, exit_reasons, memory_quota
 
 
-def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False) -> Reach:
+def fork(
+    given: dict[str, Any], folder: str, source: str, others: Sequence[TrialConnection] = (), waits: bool = False
+) -> TrialConnection:
     """Start a trial in a process of its own; it keeps one end of a socket and nothing else of this process.
 
     ``folder`` is where it may write; ``others`` are the trials that were forked before. With ``waits`` it touches the
-    GPU only when it is asked for something, else when ``Reach.start`` allows it.
+    GPU only when it is asked for something, else when ``TrialConnection.start`` allows it.
     """
     found = layers.from_json(given.get("layers"))
     os.makedirs(folder, exist_ok=True)
     mine, theirs = channel.pair()
-    before = deaths.for_want_of_memory()
+    before = exit_reasons.for_want_of_memory()
     pid = child_processes.fork()
     if pid == 0:
         mine.close()
@@ -55,7 +57,7 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             child_processes.kill_group(pid)  # what it started; the number is still its own
             _, status = os.waitpid(pid, 0)
-            ended.append(deaths.describe(status, pid, given["scratch"], before))
+            ended.append(exit_reasons.describe(status, pid, given["scratch"], before))
         return ended[0]
 
     def kill() -> None:
@@ -64,7 +66,9 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
             reap()
 
     limits = layers.limits(found, gpu=given["device"] != "interpreter") + _of_sharing(given)
-    return Reach(channel.Channel(mine), source, reap, kill, time.monotonic() + given["seconds"], limits, waits)
+    return TrialConnection(
+        channel.Channel(mine), source, reap, kill, time.monotonic() + given["seconds"], limits, waits
+    )
 
 
 def sources_of(given: dict[str, Any]) -> str:

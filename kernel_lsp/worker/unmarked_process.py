@@ -48,7 +48,7 @@ from kernel_lsp import child_processes
 from kernel_lsp.confinement import descriptors, entering, environment, layers
 from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel, failures, interpreter
-from kernel_lsp.worker import candidate_process, deaths
+from kernel_lsp.worker import candidate_process, exit_reasons
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unmarked_program.py")
 #: milliseconds between two looks whether the process has ended
@@ -100,7 +100,7 @@ def _begin(
     over: Any,
 ) -> None:
     """In the thread: fork, and end with the child. In the child: all that comes before the candidate's first line."""
-    before = deaths.for_want_of_memory()
+    before = exit_reasons.for_want_of_memory()
     pid = -1
     try:
         with warnings.catch_warnings():
@@ -139,7 +139,7 @@ def _wait(given: dict[str, Any], end: channel.Channel, pid: int, before: int) ->
     child_processes.kill_group(pid)  # what it started; the number is still its own
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(channel.Closed):
-        end.send({"ended": deaths.describe(status, pid, given["scratch"], before)})
+        end.send({"ended": exit_reasons.describe(status, pid, given["scratch"], before)})
 
 
 #: held until the process ends: what it stands for would be put back otherwise

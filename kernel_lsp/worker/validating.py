@@ -22,7 +22,7 @@ from kernel_lsp.validation import channel, failures, measuring, memory, recorded
 from kernel_lsp.validation.calls_outside import UnmarkedProcess
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.referee import Referee
-from kernel_lsp.validation.trial_connection import Reach
+from kernel_lsp.validation.trial_connection import TrialConnection
 from kernel_lsp.worker import gpu_lock, memory_quota, preparing, recorded_shapes, trials
 
 #: seconds after which checks that are not essential are left out
@@ -50,9 +50,9 @@ def validate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         emit("verdict", schema.to_json(rejected))
         return {"verdict": schema.to_json(rejected), "measurement": None}
     source = written(given["source"], trials.sources_of(given), kernel_class)
-    reach = trials.fork(given, os.path.join(given["scratch"], "trial"), source)
+    trial = trials.fork(given, os.path.join(given["scratch"], "trial"), source)
     try:
-        referee = referee_of(given, reach, emit)
+        referee = referee_of(given, trial, emit)
         verdict = _first_verdict(referee)
         emit("verdict", schema.to_json(verdict))
         measurement, rates = _measurement(given, referee, verdict, emit)
@@ -62,7 +62,7 @@ def validate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     except torch.OutOfMemoryError as error:
         raise _out_of_memory(given, error) from None
     finally:
-        reach.kill()
+        trial.kill()
 
 
 #: schedules that are validated in full, beside the first
@@ -95,12 +95,12 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     early = len(sources) > 1 and tuning.processors_to_spare()
     # What begins before the first verdict has a folder of its own: there Triton keeps what is compiled.
     all_at_once = trials.fork(given, f"{folder}_of_variants" if early else folder, sources[0], [first])
-    reaches = [first, all_at_once]
+    connections = [first, all_at_once]
     for _ in sources[1 : 1 + _MOST_VALIDATED]:
-        reaches.append(trials.fork(given, folder, sources[0], reaches, waits=True))
+        connections.append(trials.fork(given, folder, sources[0], connections, waits=True))
     try:
         began = time.monotonic()
-        referee = referee_of(given, first, emit, reaches)
+        referee = referee_of(given, first, emit, connections)
         referee.spent["import, inputs, construct"] = round(time.monotonic() - began - referee.waited, 3)
         if early:
             referee.meanwhile = functools.partial(tuning.begin_early, referee, all_at_once, sources)
@@ -131,12 +131,12 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         measurement.beside = referee.beside
         of_the_first, fastest = referee.progress, 0
         order = tuning.by_time(tried)
-        for reach, i in zip(reaches[2:], order, strict=False):
+        for trial, i in zip(connections[2:], order, strict=False):
             if i == 0:
                 break
-            reach.source = sources[i]
+            trial.source = sources[i]
             with referee.spending("the fastest variant's own validation"):
-                other = referee.of_another(reach)
+                other = referee.of_another(trial)
             answer["verdicts"][i] = schema.to_json(other)
             if other.status in schema.CORRECT:
                 _say_why_not(verdict, "another schedule is faster")
@@ -152,7 +152,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             tried[fastest].fastest = True
             measurement = tuning.of_another(measurement, tried, fastest)
         if not fastest:
-            referee.reach, referee.progress = first, of_the_first
+            referee.trial, referee.progress = first, of_the_first
             with referee.spending("the checks that were put off"):
                 verdict = _finished(referee, verdict)
             answer["verdicts"][0] = schema.to_json(verdict)
@@ -169,8 +169,8 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     except torch.OutOfMemoryError as error:
         raise _out_of_memory(given, error) from None
     finally:
-        for reach in reaches:
-            reach.kill()
+        for trial in connections:
+            trial.kill()
 
 
 def kernel_class_of(given: dict[str, Any]) -> str:
@@ -204,7 +204,7 @@ def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
     """The verdict with the checks that were put off until the times were known, and what timing could not tell."""
     if not referee.progress.deferred or verdict.status not in schema.CORRECT:
         return _with_limits_of_timing(referee, verdict)
-    if referee.reach.stopped or time.monotonic() > referee.reach.deadline:
+    if referee.trial.stopped or time.monotonic() > referee.trial.deadline:
         _say_why_not(verdict, "the time was over")
         if needed := [s.name for s in referee.progress.deferred if s.essential or s.kind == "unmarked"]:
             verdict.status = "timeout"
@@ -244,12 +244,14 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
     )
 
 
-def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence[Reach] = ()) -> Referee:
+def referee_of(
+    given: dict[str, Any], trial: TrialConnection, emit: Any, connections: Sequence[TrialConnection] = ()
+) -> Referee:
     """The module, its example and the plan of checks, on the device, which is shared from now on with others that check.
 
     It holds as many parts of the device's memory as it needs, where lanes share that.
 
-    ``reaches``: all trials that were forked, where that are more than ``reach``. Waiting for the device is not on their time.
+    ``connections``: all trials that were forked, where that are more than ``trial``. Waiting for the device is not on their time.
 
     Raises:
         UserError: importing or building fails.
@@ -260,12 +262,12 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
     locks: list[gpu_lock.GpuLock] = []
 
     def waited(seconds: float) -> None:
-        for one in reaches or (reach,):
+        for one in connections or (trial,):
             one.deadline += seconds
 
     def before_gpu() -> None:
         locks.append(memory_quota.begin(given, where, emit, waited))
-        for one in reaches or (reach,):
+        for one in connections or (trial,):
             one.start()
 
     ready = preparing.prepare(given, before_gpu)
@@ -286,7 +288,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
     _about_forward(inputs, module)
     training = bool(given.get("training"))
     independent = given["specimen"].get("independent") or []
-    referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
+    referee = Referee(module, inputs, trial, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
     referee.unmarked = _unmarked(given)
     referee.recorded = recorded_shapes.find(given.get("recorded"), module, example, inputs, training)

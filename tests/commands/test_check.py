@@ -11,7 +11,7 @@ import pytest
 
 from kernel_lsp import cli, schema
 from kernel_lsp.commands import validate
-from kernel_lsp.commands.running import Task
+from kernel_lsp.commands.run_jobs import Task
 from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
 from tests.repository import commit

@@ -11,7 +11,7 @@ import pytest
 
 from kernel_lsp import errors, kernel_file
 from kernel_lsp.commands import html
-from kernel_lsp.commands.running import Task
+from kernel_lsp.commands.run_jobs import Task
 from tests import nursery
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kernel_lsp import errors, schema
 from kernel_lsp.commands.report_table import columns_for, footer, names, print_reports, reason_of, table_of
-from kernel_lsp.commands.running import Task
+from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.errors import surface
 
 

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from kernel_lsp import kernel_file, schema, speedup
-from kernel_lsp.jobs import joining
+from kernel_lsp.jobs import several_envelopes
 from kernel_lsp.jobs.header import MOST_LINES
 from kernel_lsp.recording.calls_left_to_eager import why_outside
 
@@ -125,7 +125,7 @@ async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):
     kernel = kernel_file.find_kernel(path, "Norm")
     written = kernel_file.read(kernel)
     assert (
-        joining.envelopes(written.body) == 2
+        several_envelopes.envelopes(written.body) == 2
     )  # the second example is in the first, though alone it would be exported with a fixed size
     assert written.header["envelope"]["inputs"] == ["x: float32[x_0, 16]"]
     assert [text.partition(";")[0] for text in written.header["envelope"]["further"]] == ["x: bfloat16[x_0, 16]"]

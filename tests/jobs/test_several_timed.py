@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.jobs import baselines, joining
+from kernel_lsp.jobs import baselines, several_envelopes
 
 from .conftest import TINY, over, target
 
@@ -122,7 +122,7 @@ async def test_the_fastest_of_each_example_are_joined_and_validated_anew(generat
     job, asked = await generated('[["0:50", "0:40"], ["1:30", "1:20"]]')
     assert asked == ["tune 0", "validate 1", "tune 1", "validate 0", "validate 1"]
     written = kernel_file.read(kernel_file.find_kernel(job.path, "Tiny"))
-    assert joining.envelopes(written.body) == 2
+    assert several_envelopes.envelopes(written.body) == 2
     assert 'x == "0:40"' in written.body and 'x == "1:20"' in written.body
     first, second = chosen(job).verdict.examples
     assert (first.kernel.median, second.kernel.median, second.inputs) == (40.0, 20.0, "x: float32[8, 2]")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernel_lsp.validation import pieces
+from kernel_lsp.validation import chunks
 from kernel_lsp.validation.compare import agree, compare, within
 
 
@@ -67,7 +67,7 @@ def test_piece_by_piece_finds_what_the_whole_finds(monkeypatch, layout):
         exact, mine = exact.t(), mine.t()
     at = "output[30, 7]" if layout == "contiguous" else "output[7, 30]"
     whole = compare(mine, exact.float(), exact)
-    monkeypatch.setattr(pieces, "PIECE", 100)
+    monkeypatch.setattr(chunks, "PIECE", 100)
     parts = compare(mine, exact.float(), exact)
     assert whole.reason.startswith(at) and whole.reason == parts.reason
     assert (parts.error, parts.eager_error) == pytest.approx((whole.error, whole.eager_error))

@@ -8,13 +8,13 @@ import time
 import pytest
 
 from kernel_lsp.validation import channel
-from kernel_lsp.validation.trial_connection import Reach
+from kernel_lsp.validation.trial_connection import TrialConnection
 
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_trial_is_let_begin_before_it_is_asked_unless_it_waits_for_that(waits: bool) -> None:
     mine, theirs = channel.pair()
-    reach = Reach(channel.Channel(mine), "", str, lambda: None, time.monotonic() + 10, waits=waits)
+    reach = TrialConnection(channel.Channel(mine), "", str, lambda: None, time.monotonic() + 10, waits=waits)
     with mine, theirs:
 
         def may_begin() -> bool:
@@ -32,4 +32,4 @@ def test_one_that_has_ended_is_let_begin_for_nothing() -> None:
     mine, theirs = channel.pair()
     theirs.close()
     with mine:
-        Reach(channel.Channel(mine), "", str, lambda: None, time.monotonic() + 10).start()
+        TrialConnection(channel.Channel(mine), "", str, lambda: None, time.monotonic() + 10).start()

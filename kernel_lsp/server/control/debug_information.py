@@ -23,7 +23,7 @@ def debug_information(session: Session) -> dict[str, Any]:
         "modelHostPids": session.jobs.model_host_pids() if session.jobs is not None else [],
         "trusted": session.trusted,
         "paused": session.paused,
-        "watching": session.rounds.how,
+        "watching": session.file_changes.how,
         "documents": sum(1 for _ in session.documents),
         "jobs": [job.id for job in session.active_jobs()],
         "pendingFutures": len(protocol._request_futures),

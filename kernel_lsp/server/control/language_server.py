@@ -47,7 +47,7 @@ class Server(Connection):
         document = self.session.documents.change(params)
         if document is not None:
             self.session.refresher.changed(document.uri)
-            self.session.rounds.edited(document)
+            self.session.file_changes.edited(document)
             self.session.interrupt()
 
     def on_close(self, uri: str) -> None:

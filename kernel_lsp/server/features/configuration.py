@@ -37,12 +37,12 @@ def register(session: Session) -> None:
 
     @feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def watched(params: types.DidChangeWatchedFilesParams) -> None:
-        session.rounds.news()
+        session.file_changes.news()
 
     @feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
         pull(session)  # pygls has brought its own list up to date
-        session.rounds.folders_changed()
+        session.file_changes.folders_changed()
 
     @feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))
     def saved(params: types.DidSaveTextDocumentParams) -> None:
@@ -146,7 +146,7 @@ def _register_for_changes(session: Session) -> None:
         future = session.connection.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(wanted))
         future.add_done_callback(lambda answer: _registered(session, answer))
     if not session.client.register_watching:
-        session.rounds.watch()
+        session.file_changes.watch()
 
 
 def _registered(session: Session, answer: Any) -> None:
@@ -154,6 +154,6 @@ def _registered(session: Session, answer: Any) -> None:
     if answer.cancelled() or answer.exception() is not None:
         log.warning("the client did not register for changes")
         if not session.closing:
-            session.rounds.watch()
+            session.file_changes.watch()
     else:
-        session.rounds.by_client = session.client.register_watching
+        session.file_changes.by_client = session.client.register_watching

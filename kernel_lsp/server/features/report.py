@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel_lsp import errors, kernel_file, whole_files
+from kernel_lsp import atomic_write, errors, kernel_file
 from kernel_lsp.analysis import module_classes
 
 from ..model.class_state import ClassState, as_it_was
@@ -73,7 +73,7 @@ async def _write(state: State, path: Path, facts: Facts, key: tuple[Path, str]) 
             facts.history = history.of_class(store, key[0], settings.root, key[1], _HISTORY, fingerprint).entries
         text = page(facts)
         try:
-            whole_files.write(path, text)
+            atomic_write.write(path, text)
         except OSError as error:
             raise errors.ReportNotWritten(path=str(path), detail=error.strerror or error) from None
 

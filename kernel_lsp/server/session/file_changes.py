@@ -26,7 +26,7 @@ MOST_SECONDS = 10.0  # that a burst is waited for
 START_SECONDS = 0.5  # before a watcher of our own is started: the editor is still starting, too
 
 
-class Rounds:
+class FileChanges:
     """``how``: the source of file changes, for bug reports: nobody, the client, the system, or comparing of files.
 
     ``show_changes`` and ``validate_changed``: called after a round.

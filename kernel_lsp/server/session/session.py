@@ -17,7 +17,7 @@ from ..protocol.connection import Connection
 from ..text.titles import job_title
 from .changed import changed
 from .estimates import Estimates
-from .file_changes import Rounds
+from .file_changes import FileChanges
 from .follow_up import FollowUp
 from .refresh import Refresher
 from .state import State
@@ -43,7 +43,7 @@ class Session(State):
         super().__init__(connection, self.show_changes, self.recorded, partial(listener, self))
         self.refresher = Refresher(self, partial(lenses, self), partial(diagnostics, self))
         self.status_reports = StatusReports(self)
-        self.rounds = Rounds(self, self.show_changes, self.validate_changed)
+        self.file_changes = FileChanges(self, self.show_changes, self.validate_changed)
         self.follow_up = FollowUp(self, self.submit)
         self.estimates = Estimates(self, self.show_changes)
         self._told: set[str] = set()  # what the worker could not be started for
@@ -159,7 +159,7 @@ class Session(State):
     async def close(self) -> None:
         """End every job and worker."""
         self.connection.closing = True
-        await self.rounds.close()
+        await self.file_changes.close()
         for end in list(self.downloads.values()):
             end()
         for task in list(self.background):

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import snake_case
 
-from ..graph.assumed import assumed
+from ..graph.assumptions import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.faults import RAISE_FAULTS, place
 from ..graph.lowered import Fault, Float8, Graph

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..graph.value import Concat, Value, operands
 from ..kernel.domain import Unalignable
 from ..kernel.execution_plan import Materialise
-from .pieces import are_products, in_pieces, runs, share_much
+from .concatenated_parts import are_products, in_pieces, runs, share_much
 from .product_steps import store_product
 
 if TYPE_CHECKING:

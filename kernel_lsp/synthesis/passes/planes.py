@@ -46,7 +46,7 @@ LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 
 
 #: Rows, columns or summed elements below which planes are not used where a size varies and the example has more: float32 units round so little there
-#: that what tensor cores truncate shows, and the passes over the operands take longer than the product. A thin product (``thin.py``) has few rows, and planes.
+#: that what tensor cores truncate shows, and the passes over the operands take longer than the product. A thin product (``thin_products.py``) has few rows, and planes.
 LEAST_SIDE = 64
 
 #: Summed elements that are one step of a product's kernel, which then takes all three products in it.

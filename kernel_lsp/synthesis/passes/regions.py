@@ -36,9 +36,9 @@ from .cuts import is_cut
 from .fusion import epilogues
 from .host_views import APART, filled, on_host
 from .index_assignment import place
-from .looping import place_recurrence, results_of
 from .product_steps import Unchained, partials_of, store_product
 from .recomputing import in_several, repeated
+from .recurrence_placement import place_recurrence, results_of
 
 
 def plan(

@@ -9,7 +9,7 @@ import sympy
 import torch
 
 from ..graph.build import Build
-from ..graph.early import Early, early
+from ..graph.early_reductions import Early, early
 from ..graph.lowered import Graph
 from ..graph.maps import squeeze
 from ..graph.monoids import MONOIDS, Monoid, Term, kind_of, mentions

@@ -13,7 +13,7 @@ import sympy
 import torch
 
 from ..graph.build import Build
-from ..graph.early import early
+from ..graph.early_reductions import early
 from ..graph.lowered import Graph
 from ..graph.monoids import MONOIDS
 from ..graph.order import Order, order_of

@@ -10,7 +10,7 @@ from typing import Any
 import sympy
 import torch
 
-from kernel_lsp.envelope.vanishing import divisor_conditions, may_vanish
+from kernel_lsp.envelope.empty_sizes import divisor_conditions, may_vanish
 from kernel_lsp.size_text import python, unwrapped
 
 from ..graph.functions import literal

@@ -33,7 +33,7 @@ from ..kernel.ir import Apply, Dot, PrefixScan
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
-from . import about, bounds, helpers, named_results, replay
+from . import bounds, helpers, kernel_summary, named_results, replay
 from .envelope import conditions, name_arguments
 from .formula import ABOUT_LEFT_OUT, LEFT_OUT, definitions
 from .host import Host, write
@@ -200,9 +200,9 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
     if any(LEFT_OUT in text for text in formulas):
         lines += ["", ABOUT_LEFT_OUT]
     lines += [""]
-    lines += about.tilings(host, _WIDTH)
-    lines += textwrap.wrap(about.precisions(host), _WIDTH)
-    lines += textwrap.wrap(about.traffic(graph, host, hints), _WIDTH)
+    lines += kernel_summary.tilings(host, _WIDTH)
+    lines += textwrap.wrap(kernel_summary.precisions(host), _WIDTH)
+    lines += textwrap.wrap(kernel_summary.traffic(graph, host, hints), _WIDTH)
     if graph.collapsed:
         lines += ["", *textwrap.wrap(_COLLAPSED.format(", ".join(dict.fromkeys(graph.collapsed))), _WIDTH)]
     if graph.precision != "strict":

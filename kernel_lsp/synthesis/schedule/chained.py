@@ -18,7 +18,7 @@ from ..kernel.arguments import Arguments
 from ..kernel.execution_plan import Chain, Hints, Kernel, hint
 from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number, ProgramId, Ref, Variable, apply, plus
 from ..kernel.statements import For, Set, Statement
-from ..passes.hiding import Assumed, Places, hidden_beyond
+from ..passes.masked_keys import Assumed, Places, hidden_beyond
 from .chain_atoms import ChainAtoms, chain_atoms
 from .chain_scores import elements, number, softmax
 from .chain_tiles import HALVES, Operand, Parts, first_product

@@ -39,11 +39,11 @@ from ..passes.float8_products import of_float8
 from .convolution_axes import in_words, names_of_letters
 from .extents import alternating, contract_atoms, multiplied, total
 from .folding import folded_side, of_product
-from .noting import note_samples
 from .operand_tiles import Parts, operand_tiles
 from .planes import planes_together
 from .pointwise import name_pixels
 from .program import Blocks, Program, fixed
+from .range_samples import note_samples
 from .reduction import in_one_tile
 from .schedules import Product
 from .summation import summation

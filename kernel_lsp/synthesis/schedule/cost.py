@@ -32,7 +32,7 @@ from .extents import (
 )
 from .folding import folded_side
 from .recurrent_space import extents
-from .running import passes
+from .row_passes import passes
 from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 from .tilings import chunk_length

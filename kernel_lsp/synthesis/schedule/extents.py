@@ -213,7 +213,7 @@ def multiplied(op: Contract) -> torch.dtype:
 
 
 def split_in_tile(op: Contract) -> tuple[bool, bool]:
-    """Whether the left operand, and the right one, is split into planes where its tile is read, see ``passes/thin.py``."""
+    """Whether the left operand, and the right one, is split into planes where its tile is read, see ``passes/thin_products.py``."""
     samples = sum(isinstance(v.op, Sample) for v in op.exact.peaks) if op.exact is not None and op.planes else 0
     return samples > 0, samples > 1
 

@@ -15,10 +15,10 @@ from ..kernel.build import Builder, masked, spread
 from ..kernel.execution_plan import Hints, Kernel, fold_operand_index
 from ..kernel.ir import Apply, AxisIndex, Expr, FoldAxis, Full, Number, PrefixScan, Ref, apply, plus
 from ..kernel.statements import For, Set, Statement, Store
-from .carrying import Carrying, carrying, in_dtype
 from .extents import total
+from .fold_state import Carrying, carrying, in_dtype
 from .program import Program
-from .running import Running, passes, plain
+from .row_passes import Running, passes, plain
 from .schedules import Columns, Passes, Rows, Unrolled
 from .tilings import CHUNK_PLACE, START, Tiling, column_tiling, row_tiling, unrolled_tiling
 

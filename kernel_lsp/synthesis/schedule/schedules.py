@@ -49,7 +49,7 @@ class Rows:
 class Passes:
     """One reduction per program, walked along in blocks: a pass for each reduction that waits for another.
 
-    ``apart``: also for one that need not wait (``graph/early.py``): a pass more over what L2 holds may take less than the work.
+    ``apart``: also for one that need not wait (``graph/early_reductions.py``): a pass more over what L2 holds may take less than the work.
     """
 
     block: int

@@ -33,10 +33,10 @@ from .extents import (
 from .folding import whole_tiles
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
-from .running import passes, tiles_carried
+from .row_passes import passes, tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
-from .thin import thin_tiles
+from .thin_tiles import thin_tiles
 from .tilings import chunk_length
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.assumed import assumed
+from kernel_lsp.synthesis.graph.assumptions import assumed
 from kernel_lsp.synthesis.operators import lower
 
 COUNT = 9

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from kernel_lsp import schema
-from kernel_lsp.validation import spans
+from kernel_lsp.validation import profiled_kernels
 
 ROW = ("row_kernel", 0.0, 40.0)
 CAST = ("void cast<float>", 41.0, 2.0)
@@ -24,7 +24,7 @@ def looked(calls, missing="", median=45.0):
 
     referee = SimpleNamespace(asking=asking, of_timing=[])
     shape = schema.ShapeMeasurement([], kernel=schema.Timing(median, median, median, 50))
-    return spans.look(referee, ((), {}), shape), shape, referee.of_timing
+    return profiled_kernels.look(referee, ((), {}), shape), shape, referee.of_timing
 
 
 def test_each_kernel_has_its_time():

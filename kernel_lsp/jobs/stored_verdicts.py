@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.errors import StoreUnusable, UserError
-from kernel_lsp.jobs import joining
+from kernel_lsp.jobs import several_envelopes
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.settings import Settings
 from kernel_lsp.store import environments, validations
@@ -85,7 +85,7 @@ def _about(run: Run, validated: schema.Validated) -> About:
         },
         # What computes several graphs is not looked for by one of them.
         graph=None
-        if joining.envelopes(candidate.source) > 1
+        if several_envelopes.envelopes(candidate.source) > 1
         else graph_of(run.looked_at or run.report.specimen, candidate.pinned, settings.bounds),
     )
 

@@ -6,7 +6,7 @@ import pytest
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod
 
-from kernel_lsp.envelope.vanishing import divisor_conditions, may_vanish
+from kernel_lsp.envelope.empty_sizes import divisor_conditions, may_vanish
 
 n, m = sympy.symbols("n m", integer=True, positive=True)
 

@@ -1,4 +1,4 @@
-"""Thin products: tiles where the larger operand is split into planes as it is read, see ``passes/thin.py``."""
+"""Thin products: tiles where the larger operand is split into planes as it is read, see ``passes/thin_products.py``."""
 
 from __future__ import annotations
 

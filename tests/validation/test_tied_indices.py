@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernel_lsp.validation import ties
+from kernel_lsp.validation import tied_indices
 from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.trees import tensors_of
 
@@ -30,9 +30,9 @@ def settled(how, x, mine, wide=True, divisor=3):
     if not wide:
         reference.exact = None
     referee = SimpleNamespace(oracle=oracle, held_to="strict", progress=SimpleNamespace(limits=[]))
-    found = ties.settled(referee, mine, reference, ((x,), {}), False)
+    found = tied_indices.settled(referee, mine, reference, ((x,), {}), False)
     same = all(map(torch.equal, tensors_of(found), tensors_of(mine)))
-    assert (ties.OTHERS in referee.progress.limits) == (not same)
+    assert (tied_indices.OTHERS in referee.progress.limits) == (not same)
     return found, reference.eager
 
 

@@ -14,7 +14,7 @@ from ..kernel.build import Builder
 from ..kernel.execution_plan import Kernel
 from ..kernel.ir import Apply, Arange, AxisIndex, Expr, FoldAxis, Full, Number, Ref, apply
 from ..kernel.statements import Add, Set, Statement
-from .running import Running
+from .row_passes import Running
 from .tilings import Tiling
 
 _BOOL = frozenset(["eq", "ne", "lt", "gt", "and", "or"])

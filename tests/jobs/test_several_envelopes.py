@@ -6,7 +6,7 @@ import pytest
 
 from kernel_lsp import why_eager
 from kernel_lsp.generators.verified import _without_envelope
-from kernel_lsp.jobs import joining
+from kernel_lsp.jobs import several_envelopes
 
 BODY = '''"""Layer as one kernel."""
 
@@ -68,8 +68,8 @@ def made(text: str):
 
 
 def test_each_envelope_runs_its_own_kernel_and_eager_is_last():
-    text = joining.joined(joining.joined(body(50), body(20, held=True), "Layer"), body(10), "Layer")
-    assert joining.envelopes(text) == 3 and joining.envelopes(body(1)) == 1
+    text = several_envelopes.joined(several_envelopes.joined(body(50), body(20, held=True), "Layer"), body(10), "Layer")
+    assert several_envelopes.envelopes(text) == 3 and several_envelopes.envelopes(body(1)) == 1
     names = made(text)
     layer = names["LayerTriton"]()
     assert [layer.forward(x) for x in (60, 30, 15, 5)] == [
@@ -86,21 +86,23 @@ def test_each_envelope_runs_its_own_kernel_and_eager_is_last():
 
 def test_a_parameter_of_a_changed_name_stays():
     """``layer`` is a function of the file, and a parameter of another."""
-    text = joining.joined(body(50), body(20), "Layer")
+    text = several_envelopes.joined(body(50), body(20), "Layer")
     assert "def total_2(layer):\n    return add(layer, 20)" in text
 
 
 def test_what_the_pipelines_add_is_added_once_to_both():
     one = why_eager.added(body(50), "Layer", "0123abcd")
-    text = why_eager.added(joining.joined(one, body(20), "Layer"), "Layer", "0123abcd")
+    text = why_eager.added(several_envelopes.joined(one, body(20), "Layer"), "Layer", "0123abcd")
     assert text.count("def why_not(self, x):") == 1 and text.count("_first_of_one(") == 2
     assert "eval(" not in why_eager.screened(text)
-    again = why_eager.added(joining.joined(text, body(10), "Layer"), "Layer", "0123abcd")
+    again = why_eager.added(several_envelopes.joined(text, body(10), "Layer"), "Layer", "0123abcd")
     assert again.count("def _in_envelope") == 3 and again.count("def why_not(") == 1
 
 
 def test_a_prompt_shows_no_envelope():
-    assert "_in_envelope" not in _without_envelope(joining.joined(body(50), body(20), "Layer")).replace("self._in", "")
+    assert "_in_envelope" not in _without_envelope(several_envelopes.joined(body(50), body(20), "Layer")).replace(
+        "self._in", ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,10 +119,10 @@ def test_a_prompt_shows_no_envelope():
 )
 def test_another_form_is_not_joined(change, says):
     assert change[0] in body(20)
-    with pytest.raises(joining.NotJoined, match=says):
-        joining.joined(body(50), body(20).replace(*change), "Layer")
+    with pytest.raises(several_envelopes.NotJoined, match=says):
+        several_envelopes.joined(body(50), body(20).replace(*change), "Layer")
 
 
 def test_the_result_parses_whatever_the_docstring_holds():
     odd = body(20).replace('"""Layer as one kernel."""', "'''Layer \\\\ \"\"\" as one.'''")
-    assert ast.get_docstring(ast.parse(joining.joined(body(50), odd, "Layer"))).count('"""') == 1
+    assert ast.get_docstring(ast.parse(several_envelopes.joined(body(50), odd, "Layer"))).count('"""') == 1

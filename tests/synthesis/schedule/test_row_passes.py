@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from kernel_lsp.synthesis.schedule.cost import cost
-from kernel_lsp.synthesis.schedule.running import passes
+from kernel_lsp.synthesis.schedule.row_passes import passes
 from kernel_lsp.synthesis.schedule.schedules import Passes
 from kernel_lsp.synthesis.schedule.target import NAMED
 

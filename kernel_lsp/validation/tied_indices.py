@@ -19,7 +19,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernel_lsp.validation import compare, pieces, rounded_products
+from kernel_lsp.validation import chunks, compare, rounded_products
 from kernel_lsp.validation.rounded import Rounded
 from kernel_lsp.validation.trees import tensors_of
 
@@ -163,7 +163,7 @@ def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
         return False
     if theirs.dtype not in (torch.int64, torch.int32):
         return False
-    return not pieces.identical(mine.to(theirs.device), theirs)
+    return not chunks.identical(mine.to(theirs.device), theirs)
 
 
 def _choices(
@@ -258,7 +258,7 @@ def _allowed(choice: _Choice) -> float:
     if exact is None:
         return unknown
     wide = exact.values.dtype is torch.float64  # not after ``.float()``, which the copy in float64 calls, too
-    if wide and pieces.identical(values.double(), exact.values):
+    if wide and chunks.identical(values.double(), exact.values):
         return 0.0
     of_eager = compare.compare(values, values, exact.values).eager_error
     found = compare.allowed(max(min(of_eager, rounded_products.MOST), exact.explained), values.dtype)

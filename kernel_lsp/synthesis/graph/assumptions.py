@@ -16,7 +16,7 @@ import sympy
 from torch.export import ExportedProgram
 from torch.utils._sympy.printers import PythonPrinter
 
-from kernel_lsp.envelope.vanishing import may_vanish
+from kernel_lsp.envelope.empty_sizes import may_vanish
 
 from .lowered import Graph
 

@@ -12,7 +12,7 @@ from torch import nn
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.order import topological
 from kernel_lsp.synthesis.graph.value import Pointwise
-from kernel_lsp.synthesis.passes.hiding import Assumed, Places, hidden_beyond
+from kernel_lsp.synthesis.passes.masked_keys import Assumed, Places, hidden_beyond
 from kernel_lsp.synthesis.schedule.target import target
 from kernel_lsp.synthesis.stages import lowered, planned
 

@@ -1,6 +1,6 @@
 """What each pass along a long row carries: which reductions share it, and which need not wait for another pass.
 
-A reduction waits for those that its operand is computed from, but for the forms that need not (``graph/early.py``).
+A reduction waits for those that its operand is computed from, but for the forms that need not (``graph/early_reductions.py``).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from ..graph.early import early
+from ..graph.early_reductions import early
 from ..graph.monoids import MONOIDS, Monoid, kind_of
 from ..graph.value import Fold, Reduce, Value, operands
 from ..kernel.execution_plan import Kernel

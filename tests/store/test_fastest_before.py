@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.store import rivals, validations
+from kernel_lsp.store import fastest_before, validations
 from kernel_lsp.store.graphs import Graph
 from tests.store.made import BODY, KEY, about, found, keep
 
@@ -27,7 +27,7 @@ def fastest(store):
         bounds="trust",
         precision="strict",
     ):
-        rival = rivals.fastest(fingerprint, device, bounds, inputs, [other_than], store, precision)
+        rival = fastest_before.fastest(fingerprint, device, bounds, inputs, [other_than], store, precision)
         return (rival.source, rival.kernel) if rival is not None else None
 
     return fastest
@@ -64,7 +64,7 @@ def test_one_that_rounds_is_no_measure_for_one_that_may_not(store, fastest, tmp_
     keep(store, found(1, kernel=50.0), file, tmp_path, source="# does not\n")
     assert fastest() == ("# does not\n", 50.0)
     assert fastest(precision="tf32") == ("# rounds\n", 20.0) and fastest(precision="half") is None
-    (once, _) = rivals.candidate(KEY.fingerprint, kernel_file.body_hash("# does not\n"), store)
+    (once, _) = fastest_before.candidate(KEY.fingerprint, kernel_file.body_hash("# does not\n"), store)
     assert once.precision == "strict"
 
 
@@ -97,7 +97,7 @@ def test_the_latest_time_of_a_kernel_counts_unless_it_was_taken_beside_other_wor
 
 def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):
     keep(store, found(kernel=50.0), tmp_path / "norm.py", tmp_path, source="# faster\n", torch="2.9.0", driver="570")
-    rival = rivals.fastest(KEY.fingerprint, KEY.device, "trust", INPUTS, [KEY.body], store)
+    rival = fastest_before.fastest(KEY.fingerprint, KEY.device, "trust", INPUTS, [KEY.body], store)
     assert (rival.torch, rival.driver, rival.reached_at[:10]) == ("2.9.0", "570", "2026-01-01")
     assert rival.body == kernel_file.body_hash("# faster\n")
 
@@ -106,16 +106,16 @@ def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):
 def test_a_kernel_is_found_again_as_it_was_proposed(store, tmp_path, pinned):
     settings = dataclasses.replace(about(tmp_path / "norm.py", tmp_path), settings={"pinned": pinned})
     validations.keep(KEY, found(), store, settings)
-    candidate, pinned_known = rivals.candidate(KEY.fingerprint, KEY.body, store)
+    candidate, pinned_known = fastest_before.candidate(KEY.fingerprint, KEY.body, store)
     assert pinned_known and (candidate.source, candidate.generator, candidate.note) == (
         BODY,
         "synthesizer",
         "3 of 3 ops",
     )
     assert candidate.pinned is pinned
-    assert rivals.candidate("sha256:other", KEY.body, store) is None
-    assert rivals.candidate(KEY.fingerprint, "sha256:other", store) is None
-    assert rivals.candidate(KEY.fingerprint, KEY.body, None) is None
+    assert fastest_before.candidate("sha256:other", KEY.body, store) is None
+    assert fastest_before.candidate(KEY.fingerprint, "sha256:other", store) is None
+    assert fastest_before.candidate(KEY.fingerprint, KEY.body, None) is None
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,5 @@ def test_what_an_earlier_version_kept_of_a_pinned_kernel_is_read(store, tmp_path
     validations.keep(KEY, found(1), store, kept)
     later = dataclasses.replace(kept, graph=None)  # a validation that says nothing of it
     validations.keep(KEY, dataclasses.replace(found(2), measurement=None), store, later)
-    candidate, known = rivals.candidate(KEY.fingerprint, KEY.body, store)
+    candidate, known = fastest_before.candidate(KEY.fingerprint, KEY.body, store)
     assert (candidate.pinned, known) == says

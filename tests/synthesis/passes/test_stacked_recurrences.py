@@ -13,8 +13,8 @@ from kernel_lsp.synthesis.graph.lowered import Graph
 from kernel_lsp.synthesis.graph.order import topological
 from kernel_lsp.synthesis.graph.value import Recur, Recurrence
 from kernel_lsp.synthesis.operators import lower
-from kernel_lsp.synthesis.passes.joining import join_recurrences
 from kernel_lsp.synthesis.passes.rewrite import share
+from kernel_lsp.synthesis.passes.stacked_recurrences import join_recurrences
 
 
 class Between(nn.Module):
