@@ -168,7 +168,7 @@ def exact(module: Linear8, inputs: list[torch.Tensor]) -> torch.Tensor:
 
 def sort_of(label: str) -> str:
     """A schedule's label without what follows from the number of tokens: the columns of its tile, its stages."""
-    return re.sub(r"(\d+) x \d+ x (\d+)( turned)? tiles, (\d+) warps?, .*", r"\1 x \2, \4 warps", label)
+    return re.sub(r"(\d+) x \d+ x (\d+)( exchanged)? tiles, (\d+) warps?, .*", r"\1 x \2, \4 warps", label)
 
 
 def measured(name: str, tokens: int, rows: bool, only: str | None, folder: Path) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ from kernel_lsp.validation.trees import without_memory
 from kernel_lsp.validation.trial_connection import TrialConnection
 
 #: variants that are timed; the synthesizer names the likeliest first
-MOST_TIMED = 8
+MOST_TIMED = 6
 #: share by which another variant has to be faster than the validated one to be worth a validation of its own
 WORTH = 0.02
 #: processors from which variants are compiled while the first is checked
