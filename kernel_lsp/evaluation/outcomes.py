@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kernel_lsp import schema
+from kernel_lsp import candidate_notes, schema
 from kernel_lsp.evaluation.records import NOT_STRICT, Record
 
 #: What a kernel is held against: eager, and torch.compile by mode.
 BASELINES = ("eager", "default", "reduce-overhead", "max-autotune")
+#: The trait of a problem whose correct kernel computes a sum or a mean before a linear operation: less work than the module's.
+COLLAPSES = "collapses"
 #: Of a kernel that is right by the 1e-2 standard; another failure (a cheat, a crash) is one by any standard.
 _MAY_BE_CLOSE = schema.CORRECT | {"wrong"}
 #: Of several candidates none of which is correct: the status that got furthest stands for the problem.
@@ -36,7 +38,7 @@ class Outcome:
     suite: str
     mode: str
     level: int | None
-    trait: str
+    trait: str  # "constant", as the suite knows it; "collapses" where the correct kernel does; or ""
     status: str
     reason: str = ""
     correct: bool = False  # by the strict standard
@@ -166,6 +168,9 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
         outcome.generator = validated.candidate.generator
         outcome.error, outcome.eager_error = validated.verdict.error, validated.verdict.eager_error
         if outcome.correct:
+            # What this kernel does, not what one could do.
+            if not outcome.trait and candidate_notes.collapsed(validated.candidate.note):
+                outcome.trait = COLLAPSES
             shape = first_shape(validated)
             outcome.baselines = baselines(shape)
             outcome.kernel = _known(shape.kernel) if shape is not None else None
