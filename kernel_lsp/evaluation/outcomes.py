@@ -53,6 +53,10 @@ class Outcome:
     error: float | None = None  # largest relative error against float64
     eager_error: float | None = None
     not_lowered: list[str] = field(default_factory=list)  # ATen operators, "conv2d", "max_pool2d"
+    # Of the shown candidate, where its note tells: operators that run in Triton, all, and which of them torch runs.
+    lowered: int | None = None
+    operators: int | None = None
+    with_torch: list[str] = field(default_factory=list)
     seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
     memory: dict[str, int] = field(default_factory=dict)  # bytes
@@ -165,11 +169,14 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
         outcome.held_to = validated.verdict.held_to
         strict = outcome.held_to == "strict"  # whatever the record says: no other kernel meets the strict standard
         outcome.correct = outcome.status == "ok" and validated.verdict.status in schema.CORRECT and strict
-        outcome.generator = validated.candidate.generator
+        outcome.generator, note = validated.candidate.generator, validated.candidate.note
+        outcome.lowered, outcome.operators = candidate_notes.in_triton(note) or (None, None)
+        kept = validated.candidate.kept or candidate_notes.kept(note)
+        outcome.with_torch = sorted({_operator(op) for op in kept})
         outcome.error, outcome.eager_error = validated.verdict.error, validated.verdict.eager_error
         if outcome.correct:
             # What this kernel does, not what one could do.
-            if not outcome.trait and candidate_notes.collapsed(validated.candidate.note):
+            if not outcome.trait and candidate_notes.collapsed(note):
                 outcome.trait = COLLAPSES
             shape = first_shape(validated)
             outcome.baselines = baselines(shape)
