@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from kernel_lsp import schema  # noqa: E402
+from kernel_lsp import candidate_notes, schema  # noqa: E402
 from kernel_lsp.errors import UserError  # noqa: E402
 from kernel_lsp.estimating.estimate import estimate  # noqa: E402
 from kernel_lsp.estimating.kernels import way  # noqa: E402
@@ -95,8 +95,7 @@ def _kept(candidate: schema.Candidate) -> list[str]:
     """The operators that stayed with torch; records of before have them in the note alone."""
     if candidate.kept:
         return list(candidate.kept)
-    _, _, names = candidate.note.partition("torch runs ")
-    return [".".join(name.split(".")[:2]) for name in names.split(", ") if name]
+    return [".".join(name.split(".")[:2]) for name in candidate_notes.kept(candidate.note)]
 
 
 def in_a_process(path: Path, class_name: str, gpu: str, row: dict[str, Any], seconds: float) -> dict[str, Any]:

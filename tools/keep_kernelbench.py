@@ -6,6 +6,7 @@ KERNELBENCH: the folder with level1/ to level3/. STAND_INS: the times of torch.c
 has its own file, and another for modules in training mode; records of several are refused. A record replaces the one of the same problem and mode where it is newer. Where torch.compile
 was not timed, a time of STAND_INS is taken if eager agrees. What only the user who ran it needs is left out of the records:
 sources of kernels, the compiler's figures, schedules that were tried, the modules' parameters, checks that passed.
+After records in eval mode on an H100 run benchmarks/families.py, too: its table is of the same ones.
 """
 
 from __future__ import annotations

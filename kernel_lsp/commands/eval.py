@@ -65,7 +65,7 @@ def _asked(options: Any) -> Evaluation:
     """
     for error in folder.left_out(options.folders) if options.suite == folder.SUITE else ():
         say(f"Left out: {error}")
-    found = SUITES[options.suite](options.folders, options.mode)
+    found = SUITES[options.suite](options.folders)
     if options.suite == "kernelbench":
         found = selection.select(found, options.level, options.problem)
     further = (

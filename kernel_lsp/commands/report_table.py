@@ -18,7 +18,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp import atomic_write, schema, speedup
+from kernel_lsp import atomic_write, candidate_notes, schema, speedup
 from kernel_lsp.commands.run_jobs import WANTED, Task
 from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.errors.surface import adapted
@@ -179,8 +179,8 @@ SECONDS = Column("s", _seconds)
 
 def ops_text(note: str) -> str:
     """``6 of 6`` from the synthesizer's note; of a language model's candidate it is not known."""
-    found = re.match(r"\d+ of \d+", note)
-    return found.group() if found else "–"
+    found = candidate_notes.in_triton(note)
+    return "{} of {}".format(*found) if found else "–"
 
 
 def is_good(task: Task) -> bool:

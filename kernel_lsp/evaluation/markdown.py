@@ -126,6 +126,7 @@ def _problems(scores: Scores) -> str:
     head = [
         "problem",
         "result",
+        "in Triton",
         "error (eager's)",
         *(f"{score_texts.baseline(name)} µs" for name in timed),
         "kernel µs",
@@ -133,7 +134,7 @@ def _problems(scores: Scores) -> str:
     head += [f"over {score_texts.baseline(name)}" for name in timed] + ["s", "remarks"]
     several = len({outcome.mode for outcome in scores.outcomes}) > 1
     rows = [_problem(outcome, timed, several) for outcome in scores.outcomes]
-    return _section("Every problem", _table(head, rows, right=2, last=1))
+    return _section("Every problem", _table(head, rows, right=3, last=1))
 
 
 def _problem(outcome: Outcome, timed: Sequence[str], several: bool) -> list[str]:
@@ -145,6 +146,7 @@ def _problem(outcome: Outcome, timed: Sequence[str], several: bool) -> list[str]
     return [
         _name(outcome.id),
         _cell(score_texts.result(outcome)),
+        _name(score_texts.in_triton(outcome)),
         _errors(outcome),
         *(score_texts.NONE if time is None else f"{time:.1f}" for time in times),
         *(score_texts.NONE if (r := outcome.speedups.get(name)) is None else factor(r) for name in timed),

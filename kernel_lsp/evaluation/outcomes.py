@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kernel_lsp import schema
+from kernel_lsp import candidate_notes, schema
 from kernel_lsp.evaluation.records import NOT_STRICT, Record
 
 #: What a kernel is held against: eager, and torch.compile by mode.
 BASELINES = ("eager", "default", "reduce-overhead", "max-autotune")
+#: The trait of a problem whose correct kernel computes a sum or a mean before a linear operation: less work than the module's.
+COLLAPSES = "collapses"
 #: Of a kernel that is right by the 1e-2 standard; another failure (a cheat, a crash) is one by any standard.
 _MAY_BE_CLOSE = schema.CORRECT | {"wrong"}
 #: Of several candidates none of which is correct: the status that got furthest stands for the problem.
@@ -36,7 +38,7 @@ class Outcome:
     suite: str
     mode: str
     level: int | None
-    trait: str
+    trait: str  # "constant", as the suite knows it; "collapses" where the correct kernel does; or ""
     status: str
     reason: str = ""
     correct: bool = False  # by the strict standard
@@ -51,6 +53,10 @@ class Outcome:
     error: float | None = None  # largest relative error against float64
     eager_error: float | None = None
     not_lowered: list[str] = field(default_factory=list)  # ATen operators, "conv2d", "max_pool2d"
+    # Of the shown candidate, where its note tells: operators that run in Triton, all, and which of them torch runs.
+    lowered: int | None = None
+    operators: int | None = None
+    with_torch: list[str] = field(default_factory=list)
     seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
     memory: dict[str, int] = field(default_factory=dict)  # bytes
@@ -163,9 +169,15 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
         outcome.held_to = validated.verdict.held_to
         strict = outcome.held_to == "strict"  # whatever the record says: no other kernel meets the strict standard
         outcome.correct = outcome.status == "ok" and validated.verdict.status in schema.CORRECT and strict
-        outcome.generator = validated.candidate.generator
+        outcome.generator, note = validated.candidate.generator, validated.candidate.note
+        outcome.lowered, outcome.operators = candidate_notes.in_triton(note) or (None, None)
+        kept = validated.candidate.kept or candidate_notes.kept(note)
+        outcome.with_torch = sorted({_operator(op) for op in kept})
         outcome.error, outcome.eager_error = validated.verdict.error, validated.verdict.eager_error
         if outcome.correct:
+            # What this kernel does, not what one could do.
+            if not outcome.trait and candidate_notes.collapsed(note):
+                outcome.trait = COLLAPSES
             shape = first_shape(validated)
             outcome.baselines = baselines(shape)
             outcome.kernel = _known(shape.kernel) if shape is not None else None

@@ -65,6 +65,8 @@ class Record:
             raise TypeError("not a record")
         record: Record = schema.from_json(cls, data)
         record._check()
+        if record.problem.trait == "collapses":  # older records have it from the problem's name (now: outcomes.py)
+            record.problem.trait = ""
         return record
 
     def _check(self) -> None:

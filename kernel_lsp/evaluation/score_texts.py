@@ -110,6 +110,14 @@ def taken(scores: Scores) -> list[str]:
     return lines
 
 
+def in_triton(outcome: Outcome) -> str:
+    """``12 of 14; torch: cat, dropout``: how many operators the kernel has in Triton, and which torch runs beside it."""
+    if outcome.lowered is None:
+        return NONE
+    torch = f"; torch: {', '.join(outcome.with_torch)}" if outcome.with_torch else ""
+    return f"{outcome.lowered} of {outcome.operators}{torch}"
+
+
 def result(outcome: Outcome) -> str:
     """``ok``, ``ok, slower than eager``, ``wrong, 1e-2 met``, ``not strict (TF32), 2.10× eager, 1e-2 met``."""
     if outcome.correct:

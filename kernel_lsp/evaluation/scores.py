@@ -13,18 +13,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, is_beside_other_work, is_stand_in, of
+from kernel_lsp.evaluation.outcomes import BASELINES, COLLAPSES, Outcome, is_beside_other_work, is_stand_in, of
 from kernel_lsp.evaluation.pass_at_k import PassAtK, passing
 from kernel_lsp.evaluation.records import FORMAT, NOT_STRICT, Record
 from kernel_lsp.speedup import PRECISIONS, precision_words
 
 #: fast_p for these p, by the name they have in the scores.
 THRESHOLDS = {"0": 0.0, "1": 1.0, "1.5": 1.5, "2": 2.0, "3": 3.0}
-#: The geometric means: all problems, and without those whose graph needs less work than it says.
+#: The geometric means: over all problems, and without those whose speedup is of another reason than how fast the work is done.
 WITHOUT: dict[str, frozenset[str]] = {
     "all": frozenset(),
-    "without collapsing": frozenset({"collapses"}),
-    "without constant and collapsing": frozenset({"constant", "collapses"}),
+    "without collapsing": frozenset({COLLAPSES}),
+    "without constant and collapsing": frozenset({"constant", COLLAPSES}),
 }
 WORST = 5
 

@@ -16,7 +16,7 @@ from kernel_lsp.suites.problem import Problem
 SUITE = "folder"
 
 
-def read(folders: Iterable[Path], mode: str = "eval") -> list[Found]:
+def read(folders: Iterable[Path]) -> list[Found]:
     """The classes under the folders that have example inputs, in the order of the files.
 
     Raises:

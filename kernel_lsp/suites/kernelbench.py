@@ -18,33 +18,19 @@ SUITE = "kernelbench"
 _FILE = re.compile(r"(\d+)_(.+)\.py")
 _LEVEL = re.compile(r"level(\d+)", re.IGNORECASE)
 
-# What level 2's and level 1's modules compute, by their text. A result that does not depend on the input says nothing
-# about a kernel; a linear reduction after a linear map is one much smaller linear map. By the file's whole name, so that
-# somebody's own problem of the same number is not meant.
+# Results that do not depend on the input say nothing about a kernel. By the file's whole name, so that somebody's own problem
+# of the same number is not meant. No record tells it: that what a kernel computes is constant follows from the module's text.
 _CONSTANT = {
     "80_Gemm_Max_Subtract_GELU",  # a value less its own mean over one element
     "83_Conv3d_GroupNorm_Min_Clamp_Dropout",  # min(x, 0), then clamped to [0, 1]
     "23_Conv3d_GroupNorm_Mean",  # the mean of what was normalised; at the initial weight and bias only
 }
-_COLLAPSES = {
-    "13_ConvTranspose3d_Mean_Add_Softmax_Tanh_Scaling",
-    "14_Gemm_Divide_Sum_Scaling",
-    "18_Matmul_Sum_Max_AvgPool_LogSumExp_LogSumExp",
-    "42_ConvTranspose2d_GlobalAvgPool_BiasAdd_LogSumExp_Sum_Multiply",
-    "44_ConvTranspose2d_Multiply_GlobalAvgPool_GlobalAvgPool_Mean",
-    "50_ConvTranspose3d_Scaling_AvgPool_BiasAdd_Scaling",
-    "51_Gemm_Subtract_GlobalAvgPool_LogSumExp_GELU_ResidualAdd",
-    "65_Conv2d_AvgPool_Sigmoid_Sum",
-}
-_COLLAPSES_IN_EVAL = {"72_ConvTranspose3d_BatchNorm_AvgPool_AvgPool"}  # BatchNorm is linear with running statistics
-_DIAGONAL = "12_Matmul_with_diagonal_matrices_"
-_DIAGONAL_BUILT = re.compile(r"^\s*return\s+torch\.diag\(\w+\)\s*@", re.MULTILINE)  # later versions scale the rows
 
 
-def read(folders: Iterable[Path], mode: str = "eval") -> list[Found]:
+def read(folders: Iterable[Path]) -> list[Found]:
     """The problems of a checkout, of its folder ``KernelBench``, of ``levelN`` folders, or of any folder of such files.
 
-    Ordered by level and number. ``mode``: "eval" or "train", on which what is known of a graph depends.
+    Ordered by level and number.
 
     Raises:
         SuiteFolderMissing: there is no such folder.
@@ -56,7 +42,7 @@ def read(folders: Iterable[Path], mode: str = "eval") -> list[Found]:
         if not folder.is_dir():
             raise SuiteFolderMissing(path=str(folder))
         try:
-            for one in _problems(folder, mode):
+            for one in _problems(folder):
                 by_file.setdefault((one.problem.id, os.path.realpath(one.file)), one)
         except OSError:
             raise SuiteFolderMissing(path=str(folder)) from None
@@ -87,7 +73,7 @@ def _told_apart(found: list[Found]) -> list[Found]:
     return told
 
 
-def _problems(folder: Path, mode: str) -> Iterator[Found]:
+def _problems(folder: Path) -> Iterator[Found]:
     inner = folder / "KernelBench"
     levels = _levels(inner) if inner.is_dir() else []
     for one in levels or _levels(folder) or [folder]:
@@ -105,25 +91,10 @@ def _problems(folder: Path, mode: str) -> Iterator[Found]:
                 class_name="Model",
                 level=number,
                 number=int(parts[1]),
-                trait=_trait(number, file, mode),
+                trait="constant" if number == 2 and file.stem in _CONSTANT else "",
             )
             yield Found(problem, file, folder)
 
 
 def _levels(folder: Path) -> list[Path]:
     return sorted(one for one in folder.iterdir() if one.is_dir() and _LEVEL.fullmatch(one.name))
-
-
-def _trait(level: int | None, file: Path, mode: str) -> str:
-    if level == 1 and file.stem == _DIAGONAL:
-        try:
-            return "collapses" if _DIAGONAL_BUILT.search(file.read_text("utf-8", "replace")) else ""
-        except OSError:  # said when the problem is run
-            return ""
-    if level != 2:
-        return ""
-    if file.stem in _CONSTANT:
-        return "constant"
-    if file.stem in _COLLAPSES or (mode == "eval" and file.stem in _COLLAPSES_IN_EVAL):
-        return "collapses"
-    return ""

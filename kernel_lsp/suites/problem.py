@@ -16,4 +16,4 @@ class Problem:
     class_name: str
     level: int | None = None
     number: int | None = None
-    trait: str = ""  # "constant" | "collapses" | "": known of its graph, see kernelbench.py
+    trait: str = ""  # "constant" where the result is known not to depend on the input, see kernelbench.py

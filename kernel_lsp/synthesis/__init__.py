@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp import candidate_notes
 from kernel_lsp.schema import Candidate
 
 from .kernel.execution_plan import Lowered
@@ -292,11 +293,7 @@ def _scheduled(
     found = planned(first, check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
-    note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
-    if graph.kept:
-        note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-    if graph.collapsed:
-        note += f"; computed before the linear operation: {', '.join(dict.fromkeys(graph.collapsed))}"
+    note = candidate_notes.written(len(graph.lowered), graph.kept, graph.collapsed)
     offered = choices(kernels, on, hints)
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.

@@ -41,7 +41,8 @@ def test_one_row_per_problem():
     rows = list(tables(written(suite())))[-1]
     assert len(rows) == 2 + 6
     cells = [[cell.strip() for cell in row] for row in rows]
-    assert cells[2][:4] == ["level1/1_Op", "ok", "1.0e-07 (2.0e-07)", "200.0"]
+    assert cells[2][:5] == ["level1/1_Op", "ok", "–", "1.0e-07 (2.0e-07)", "200.0"]
+    assert cells[3][2] == "3 of 4; torch: cat" and cells[7][2] == "–"
     assert cells[3][-1] == "collapses" and cells[5][1] == "ok, slower than eager"
     assert cells[6][1] == "wrong, 1e-2 met" and cells[6][-1] == r"out\[0\] is off by 2."
     assert "2.00×" in cells[2] and "1.10×" in cells[2]

@@ -17,7 +17,7 @@ from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, geomean, score
 from kernel_lsp.report_page import evaluation as page
 
-from .made import not_lowered, problem, record, report, suite, validated
+from .made import COLLAPSED, not_lowered, problem, record, report, suite, validated
 
 
 def group(scores, name):
@@ -58,6 +58,28 @@ def test_geomeans_say_what_they_cover():
     assert left.problems == 3 and left.speedup == pytest.approx((2 * 8 * 0.5) ** (1 / 3))
     fewest = means["without constant and collapsing"]
     assert fewest.problems == 2 and fewest.speedup == pytest.approx(1.0)
+
+
+def test_what_the_kernel_that_counts_does_decides_whether_a_problem_collapses():
+    other, summed = validated(400), validated(400, note=COLLAPSED)
+    assert [
+        score([record(problem(1), report(*both))]).outcomes[0].trait for both in ((summed, other), (other, summed))
+    ] == [
+        "collapses",
+        "",
+    ]
+    train = record(problem(1), report(other), mode="train")
+    assert [one.trait for one in score([record(problem(1), report(summed)), train]).outcomes] == ["collapses", ""]
+    wrong = record(problem(1), report(validated(400, "wrong", note=COLLAPSED)), "wrong")
+    assert score([wrong]).outcomes[0].trait == ""
+    constant = record(problem(1, trait="constant"), report(summed))
+    assert score([constant]).outcomes[0].trait == "constant"
+
+
+def test_a_record_that_has_it_from_the_name_of_its_problem_collapses_only_if_its_kernel_does():
+    before = [record(problem(1, trait="collapses"), report(validated(400, note=note))) for note in ("", COLLAPSED)]
+    read = [Record.from_json(one.to_json()) for one in before]
+    assert [score([one]).outcomes[0].trait for one in read] == ["", "collapses"]
 
 
 def test_a_kernel_that_is_not_strictly_correct_is_no_success():
