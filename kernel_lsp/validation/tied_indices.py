@@ -228,16 +228,21 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     found = choice.last(mine)
     at = found.clamp(0, values.shape[-1] - 1)
     chosen = values.gather(-1, at)
-    good = chosen == best
+    good = _same(chosen, best)
     if share := _allowed(choice):
         good |= _near(chosen, best, share)
     good &= found == at
     if choice.promised:
-        equal = choice.values.gather(-1, at) == choice.values.gather(-1, choice.indices)
-        good &= ~(equal & (chosen == values.gather(-1, choice.indices)))
+        equal = _same(choice.values.gather(-1, at), choice.values.gather(-1, choice.indices))
+        good &= ~(equal & _same(chosen, values.gather(-1, choice.indices)))
     ordered = found.sort(-1).values
     good &= ~(ordered[..., 1:] == ordered[..., :-1]).any(-1, keepdim=True)  # no element is chosen twice
     return choice.back(torch.where(good, choice.indices, found), mine)
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where values are equal; a NaN is as good as another."""
+    return (a == b) | ((a != a) & (b != b))
 
 
 def _near(chosen: torch.Tensor, best: torch.Tensor, share: float) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -215,3 +216,16 @@ def test_a_part_of_what_was_chosen_is_held_to_its_own_rows(how, other, wrong, wi
 def test_a_part_of_what_was_chosen_has_another_rows_element_as_little_as_the_whole():
     found, eager = settled(lambda v: v.argmax(-1)[:2], ROWS, torch.tensor([1, 1]))
     assert (found.tolist(), eager.tolist()) == ([2, 1], [2, 2])
+
+
+def test_of_several_nan_topk_may_choose_any_and_argmax_the_first():
+    row = torch.tensor([1.0, math.nan, 2.0, math.nan, math.nan])
+    for how, mine, good in (
+        (lambda v: v.topk(2)[1], [1, 3], True),
+        (lambda v: v.topk(2)[1], [4, 3], True),
+        (lambda v: v.topk(2)[1], [1, 2], False),
+        (lambda v: v.argmax(-1, keepdim=True), [1], True),
+        (lambda v: v.argmax(-1, keepdim=True), [3], False),
+    ):
+        found, eager = settled(how, row, torch.tensor(mine), True)
+        assert torch.equal(found, eager) == good, mine
