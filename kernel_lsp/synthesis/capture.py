@@ -18,7 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from . import attributes, frames, only_sizes, records
+from . import attributes, frames, masked_elements, only_sizes, records
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -151,7 +151,9 @@ def _exported(
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
-            return exported.run_decompositions({}) if _traced_again(exported) else exported
+            exported = exported.run_decompositions({}) if _traced_again(exported) else exported
+            masked_elements.compute_all(exported)
+            return exported
         except (Assigned, attributes.Unkept, records.NotRebuilt):
             raise
         except Exception as error:
