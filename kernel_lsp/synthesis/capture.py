@@ -66,7 +66,8 @@ def capture(
     cannot reason about the sizes only the first dimension of each tensor is left dynamic, then none; in a deep convolutional network, or
     where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other
     of the sizes that are tried is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
-    (``attributes.of``). Dataclasses in what forward returns are records in the form of the results (``records.Form``).
+    (``attributes.of``). Dataclasses in what forward returns are records in the form of the results (``records.Form``). Elements that a mask selects
+    and that are assigned under it are computed with all others (``masked_elements.compute_all``).
 
     Raises:
         Assigned: forward assigns other attributes.

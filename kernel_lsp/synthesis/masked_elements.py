@@ -51,13 +51,12 @@ class _Selected(NamedTuple):
 
 
 def compute_all(exported: ExportedProgram) -> None:
-    """Rewrite the graph in place; it stays as it is where selected elements are used in any other way."""
+    """Rewrite the graph in place. Selected elements that are used in any other way stay, with all that they are computed with."""
     graph = exported.graph
-    found = _selected(graph)
-    if not found:
+    if not any(_mask(node, _ATEN.index.Tensor) for node in graph.nodes):
         return
+    found, checks = _selected(graph)
     counts = {symbol for node, one in found.items() for symbol in expr_of(node.meta["val"].shape[one.dim]).free_symbols}
-    checks = {check for node in found for check in _checks(node, found) or ()}
     whole: dict[Any, Any] = {}
     for node in list(graph.nodes):
         if node in checks:
@@ -71,42 +70,50 @@ def compute_all(exported: ExportedProgram) -> None:
         elif any(source in whole for source in node.all_input_nodes):  # a size of a dim that is not selected
             source, dim = node.args
             node.args = whole[source], dim - found[source].dim - found[source].after - 1
-    _erase(graph, {*checks, *(node for node in found if node in whole and whole[node] is not node)})
+    _erase(graph, {*checks, *(node for node in whole if whole[node] is not node)})
     graph.lint()
     exported.graph_module.recompile()
     _forget(exported, counts)
 
 
-def _selected(graph: Graph) -> dict[Any, _Selected]:
-    """The nodes that have elements of a mask for results; none where one of them cannot be computed of all elements."""
+def _selected(graph: Graph) -> tuple[dict[Any, _Selected], set[Any]]:
+    """The nodes with elements of a mask for results that can be computed of all elements; what is asked of these that always holds."""
     found: dict[Any, _Selected] = {}
-    if not any(_mask(node, _ATEN.index.Tensor) for node in graph.nodes):
-        return found
+    refused: set[Any] = set()
     same = _equal(graph)
     for node in graph.nodes:
         given = [source for source in node.all_input_nodes if source in found]
-        selected: _Selected | None = None
-        if not given:
-            if (place := _mask(node, _ATEN.index.Tensor)) is None:
-                continue
+        if not given and (place := _mask(node, _ATEN.index.Tensor)) is not None:
             dim, mask = place
-            selected = _Selected(same[mask], dim, node.meta["val"].dim() - dim - 1)
+            found[node] = _Selected(same[mask], dim, node.meta["val"].dim() - dim - 1)
+        elif not given or node.target in _ABOUT:
+            continue
         elif node.target is _ATEN.index_put.default:
             if not _is_put_back(node, found, same):
-                return {}
-            continue
-        elif node.target in _ABOUT:
-            continue
-        elif not isinstance(node.meta.get("val"), torch.Tensor):
-            return {}
-        elif node.target in _VIEWS:
-            selected = _viewed(node, found[given[0]])
-        elif _is_elementwise(node):
-            selected = _joined(node, [found[source] for source in given], found)
-        if selected is None:
-            return {}
-        found[node] = selected
-    return {} if any(_checks(node, found) is None for node in found) else found
+                refused.update(given)
+        elif (one := _followed(node, given, found)) is not None:
+            found[node] = one
+        else:
+            refused.update(given)
+    checks = {node: _checks(node, found) for node in found}
+    refused.update(node for node in found if checks[node] is None)
+    waiting = list(refused)
+    while waiting:
+        node = waiting.pop()
+        beside = [one for one in (*node.all_input_nodes, *node.users) if one in found and one not in refused]
+        refused.update(beside)
+        waiting += beside
+    left = {node: one for node, one in found.items() if node not in refused}
+    return left, {check for node in left for check in checks[node] or ()}
+
+
+def _followed(node: Any, given: list[Any], found: dict[Any, _Selected]) -> _Selected | None:
+    """What a node gives for selected elements; None where it cannot be computed of all elements."""
+    if not isinstance(node.meta.get("val"), torch.Tensor):
+        return None
+    if node.target in _VIEWS:
+        return _viewed(node, found[given[0]])
+    return _joined(node, [found[source] for source in given], found) if _is_elementwise(node) else None
 
 
 def _mask(node: Any, target: Any) -> tuple[int, Any] | None:
@@ -201,13 +208,17 @@ def _counted(node: Any, found: dict[Any, _Selected]) -> Any:
 
 
 def _always_holds(node: Any, found: dict[Any, _Selected]) -> bool:
-    """Whether it says of a number that it is zero or more, or of two that they are equal, which are of the same mask."""
+    """Whether it compares a number of selected elements with zero or with what the mask has, or with another number of the same mask's."""
+    number, other = node.args if len(node.args) == 2 else (None, None)
     if node.target is operator.ge:
-        return bool(node.args[1] == 0)
-    if node.target is not operator.eq:
+        return bool(other == 0)
+    mask = _counted(number, found)
+    if mask is None:
         return False
-    masks = [_counted(number, found) for number in node.args]
-    return masks[0] is not None and masks[0] is masks[1]
+    if node.target is operator.le:
+        most = expr_of(mask.meta["val"].numel())
+        return isinstance(other, int) and bool(most.is_Integer and most <= other)
+    return node.target is operator.eq and mask is _counted(other, found)
 
 
 def _widen(graph: Graph, node: Any, one: _Selected, whole: dict[Any, Any]) -> None:

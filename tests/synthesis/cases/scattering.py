@@ -50,6 +50,12 @@ def _rows_replaced(self: Any, x: torch.Tensor, rows: torch.Tensor, row: torch.Te
     return y
 
 
+def _rows_in_order(self: Any, x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    y = x * 2.0
+    y[torch.arange(x.shape[0]) < 3] = rows  # one for each row that the mask selects: torch runs it
+    return y
+
+
 def _quotients(self: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     result = torch.full_like(x, -1.0)
     mask = y > 0
@@ -98,6 +104,7 @@ case(
     kernels=1,
 )
 case("rows_replaced", _rows_replaced, lambda n: [r(5 + n, 4, 6), torch.rand(5 + n, 4) > 0.5, r(4, 6)[:1]], kernels=1)
+case("rows_filled_in_order", _rows_in_order, lambda n: [r(5 + n, 6), r(3, 6)], kept=1)
 case("masked_quotients", _quotients, lambda n: [r(5 + n, 6), r(5 + n, 6)], kernels=1)
 case("masked_boxes", _boxes, lambda n: [r(5 + n, 7, 4)], kernels=1)
 case("masked_in_steps", _in_steps, lambda n: [r(5 + n, 6), r(5 + n, 6)], kernels=1)
