@@ -153,7 +153,8 @@ def _exported(
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
             exported = exported.run_decompositions({}) if _traced_again(exported) else exported
-            masked_elements.compute_all(exported)
+            if not any(_in_place(node) for node in exported.graph.nodes):
+                masked_elements.compute_all(exported)
             return exported
         except (Assigned, attributes.Unkept, records.NotRebuilt):
             raise

@@ -180,10 +180,12 @@ def _is_put_back(node: Any, found: dict[Any, _Selected], same: dict[Any, Any]) -
     place, value = _mask(node, _ATEN.index_put.default), node.args[2]
     if place is None or node.args[0] in found or place[1] in found or value not in found:
         return False
-    fake = node.meta["val"]
-    if fake.dtype != value.meta["val"].dtype:  # torch raises: it converts single numbers alone
-        return False
     dim, mask = place
+    fake, new = node.meta["val"], value.meta["val"]
+    if fake.dtype != new.dtype:  # torch raises: it converts single numbers alone
+        return False
+    if not fake.device == new.device == mask.meta["val"].device:  # where takes no mask of another device
+        return False
     after = fake.dim() - dim - mask.meta["val"].dim()
     return found[value] == _Selected(same[mask], dim, after)
 

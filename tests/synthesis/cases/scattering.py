@@ -47,6 +47,7 @@ def _rows_replaced(self: Any, x: torch.Tensor, rows: torch.Tensor, row: torch.Te
     y = x.clone()
     y[rows] = row
     y[rows[:, 0].logical_not()] = row[:1]
+    y[:, rows[0]] = x[:, :1] * 2.0
     return y
 
 
