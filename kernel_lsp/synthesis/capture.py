@@ -18,7 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from . import attributes, frames, only_sizes, records
+from . import attributes, frames, masked_elements, only_sizes, records
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -66,7 +66,8 @@ def capture(
     cannot reason about the sizes only the first dimension of each tensor is left dynamic, then none; in a deep convolutional network, or
     where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other
     of the sizes that are tried is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
-    (``attributes.of``). Dataclasses in what forward returns are records in the form of the results (``records.Form``).
+    (``attributes.of``). Dataclasses in what forward returns are records in the form of the results (``records.Form``). Elements that a mask selects
+    and that are assigned under it are computed with all others (``masked_elements.compute_all``).
 
     Raises:
         Assigned: forward assigns other attributes.
@@ -151,7 +152,10 @@ def _exported(
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
-            return exported.run_decompositions({}) if _traced_again(exported) else exported
+            exported = exported.run_decompositions({}) if _traced_again(exported) else exported
+            if not any(_in_place(node) for node in exported.graph.nodes):
+                masked_elements.compute_all(exported)
+            return exported
         except (Assigned, attributes.Unkept, records.NotRebuilt):
             raise
         except Exception as error:

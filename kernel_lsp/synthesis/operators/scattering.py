@@ -23,9 +23,14 @@ _MOST_PLACES = 8
 
 
 def _masked_dims(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
-    """The sizes of a mask, and of the dims that it is for."""
-    x, indices = given["x"], given["indices"]
-    return tuple(zip(indices[-1].shape, x.shape[len(indices) - 1 :], strict=False))
+    """The sizes of a mask, and of the dims that it is for; those of the dims of the value that are more than one, and of the same of ``x``."""
+    x, indices, value = given["x"], given["indices"], given["value"]
+    masked = tuple(zip(indices[-1].shape, x.shape[len(indices) - 1 :], strict=False))
+    if numel(value.shape) == ONE:
+        return masked
+    others = [*x.shape[: len(indices) - 1], ONE, *x.shape[len(indices) - 1 + len(indices[-1].shape) :]]
+    sizes = zip(reversed(value.shape), reversed(others), strict=False)
+    return masked + tuple((size, other) for size, other in sizes if size != ONE)
 
 
 def _same_rows(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
@@ -36,28 +41,52 @@ def _same_rows(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ..
     return tuple((other.shape[d], x.shape[d]) for other in others for d in rest)
 
 
-@lowers("aten.index_put", "aten._unsafe_index_put", about="One number where a mask says so", equal=_masked_dims)
+@lowers(
+    "aten.index_put",
+    "aten._unsafe_index_put",
+    about="A number, or values of the dims beside it, where a mask says so",
+    equal=_masked_dims,
+)
 def index_put(
     x: Value, indices: list[Value | None], value: Value, accumulate: bool = False, *, out: torch.dtype, **_: Any
 ) -> Value:
-    """``where`` with the mask, which covers the dims of ``x`` from its own place on; ``accumulate`` adds the number.
+    """``where`` with the mask, which covers the dims of ``x`` from its own place on; ``accumulate`` adds the value.
+
+    ``value`` [..., 1, ...] has one place for all that the mask selects: what it holds differs along the other dims alone.
 
     Raises:
-        NotLowered: for indices other than one mask, and for more than one number.
+        NotLowered: for indices other than one mask, and for values that differ among what the mask selects.
     """
     chosen = [(d, one) for d, one in enumerate(indices) if one is not None]
-    if len(chosen) != 1 or chosen[0][1].dtype != torch.bool or numel(value.shape) != ONE:
+    if len(chosen) != 1 or chosen[0][1].dtype != torch.bool:
         raise NotLowered("places that are no mask")
     first, mask = chosen[0]
     if first != len(indices) - 1:
         raise NotLowered("a mask of other dims")
-    mask = Build.reshape(mask, x.shape[first : first + len(mask.shape)])
-    for _d in range(len(x.shape) - first - len(mask.shape)):
+    dims = len(mask.shape)
+    new: Operand = Build.cast(_one_place(value, len(x.shape) - first - dims, dims), out)
+    mask = Build.reshape(mask, x.shape[first : first + dims])
+    for _d in range(len(x.shape) - first - dims):
         mask = Build.unsqueeze(mask, len(mask.shape))
-    number: Operand = Build.cast(Build.reshape(value, ()), out)
     if accumulate:
-        number = Build.arithmetic("add", x, number, result=out)
-    return Build.pointwise("where", mask, number, x, dtype=out)
+        new = Build.arithmetic("add", x, new, result=out)
+    return Build.pointwise("where", mask, new, x, dtype=out)
+
+
+def _one_place(value: Value, after: int, dims: int) -> Value:
+    """``value``, whose dim before the last ``after`` ones has size one, with ``dims`` dims of size one in its place.
+
+    Raises:
+        NotLowered: it has another size.
+    """
+    if numel(value.shape) == ONE:
+        return Build.reshape(value, ())
+    place = len(value.shape) - after - 1
+    if place < 0:
+        return value
+    if value.shape[place] != ONE:
+        raise NotLowered("a value for each place of a mask")
+    return Build.reshape(value, (*value.shape[:place], *(ONE,) * dims, *value.shape[place + 1 :]))
 
 
 def _few(size: sympy.Expr) -> int:
