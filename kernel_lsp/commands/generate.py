@@ -37,16 +37,21 @@ def run(options: Any) -> int:
         return refuse(error, options.json)
     single = len(options.targets) == 1 and "::" in options.targets[0]
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
-    status = finish(tasks, completed, options, document)
-    if not options.json:
-        print_stubs(tasks)
+    page, unwritten = "", None
     if options.html is not None:
         try:
             html.write(options.html, tasks)
-        except ReportNotWritten as error:  # the disk is full by now; the result was shown
-            say(error)
-            return NOT_VALIDATED
-        print(f"The report is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
+            page = html.shown(options.html)
+        except ReportNotWritten as error:  # the disk is full by now; the result is shown all the same
+            unwritten = error
+    status = finish(tasks, completed, options, document, page)
+    if not options.json:
+        print_stubs(tasks)
+    elif page:
+        print(f"The report is {page}.", file=sys.stderr)
+    if unwritten is not None:
+        say(unwritten)
+        return NOT_VALIDATED
     return status
 
 

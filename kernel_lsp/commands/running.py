@@ -241,14 +241,14 @@ def refuse(error: UserError, as_json: bool) -> int:
     return NOT_VALIDATED
 
 
-def finish(tasks: list[Task], completed: bool, options: Any, document: Any) -> int:
-    """Print the result, as JSON or as a table, and return the exit status."""
+def finish(tasks: list[Task], completed: bool, options: Any, document: Any, page: str = "") -> int:
+    """Print the result, as JSON or as a table, and return the exit status. ``page``: the report page that was written."""
     if options.json:
         print_json(document)
     else:
         from kernel_lsp.commands.report_table import print_reports
 
-        print_reports(tasks, options.svg)
+        print_reports(tasks, options.svg, page=page)
     for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
         say(f"warning: {warning}")
     if not completed:
