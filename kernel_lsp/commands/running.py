@@ -101,10 +101,10 @@ class Bar:
         pass
 
     def finished(self, job: Job) -> None:
-        """Count the job, and print its line where there is no terminal."""
+        """Count the job, and print its line where there is no terminal; an error is printed at the end instead."""
         self.done += 1
         self.bar.update(self.row, completed=100 * self.done)
-        if not self.console.is_terminal:
+        if not self.console.is_terminal and job.error is None:
             seconds = (job.report.seconds.get("report") if job.report else None) or 0.0
             words = f"{_status(job)} ({seconds:.1f} s)"  # the reasons come at the end
             print(f"[{self.done}/{self.total}] {job.target.class_name}: {words}", file=sys.stderr, flush=True)
@@ -113,7 +113,7 @@ class Bar:
 def _status(job: Job) -> str:
     """``ok``, ``wrong``, …, as the table has it; of a job without a verdict that."""
     report = job.report
-    if job.error is not None or report is None or not report.candidates:
+    if report is None or not report.candidates:
         return "no verdict"
     if report.regression:
         return "regressed"
