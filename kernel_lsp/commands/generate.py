@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
+from kernel_lsp.analysis import ModuleClass, Source, imported_with_inputs, module_classes, syntax_error
 from kernel_lsp.analysis.example_stub import stub
+from kernel_lsp.analysis.uses import instantiations
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import split
-from kernel_lsp.commands.wrapping import say
+from kernel_lsp.commands.wrapping import filled, say, width_of
 from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
@@ -37,14 +38,15 @@ def run(options: Any) -> int:
         return refuse(error, options.json)
     single = len(options.targets) == 1 and "::" in options.targets[0]
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
+    rows = [task for task in tasks if not task.folded]
     page, unwritten = "", None
     if options.html is not None:
         try:
-            html.write(options.html, tasks)
+            html.write(options.html, rows)
             page = html.shown(options.html)
         except ReportNotWritten as error:  # the disk is full by now; the result is shown all the same
             unwritten = error
-    status = finish(tasks, completed, options, document, page)
+    status = finish(rows, completed, options, document, page)
     if not options.json:
         print_stubs(tasks)
     elif page:
@@ -57,7 +59,20 @@ def run(options: Any) -> int:
 
 def print_stubs(tasks: list[Task]) -> None:
     """What to paste for a class without example inputs; for several, how to get that for each."""
-    missing = [task for task in tasks if isinstance(task.error, NoExampleInputs) and task.job is not None]
+    parts = [task for task in tasks if task.folded]
+    if parts:
+        from kernel_lsp.commands.report_table import names
+
+        several = len(parts) > 1
+        text = (
+            f"{len(parts)} class{'es' if several else ''} without example inputs, part{'s' if several else ''} of others: "
+            f"{', '.join(names(parts))}. For a stub: kernel-lsp generate {shlex.quote(parts[0].name)}"
+        )
+        print(filled(text, width_of(sys.stdout)))
+        tasks = [task for task in tasks if not task.of_folder]
+    missing = [
+        task for task in tasks if isinstance(task.error, NoExampleInputs) and task.job is not None and not task.folded
+    ]
     if not missing:
         return
     if len(missing) > 1 and any(task.of_folder for task in missing):
@@ -110,7 +125,17 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
     hidden = syntax_error(source, file) if not names else None
     if hidden is not None:
         return [_failed(str(file), hidden)]
-    return [_task(file, name, write) for name in names]
+    tasks = [_task(file, name, write) for name in names]
+    for task, name in zip(tasks, names, strict=True):
+        task.part = _is_part(Source(source), name, found)
+    return tasks
+
+
+def _is_part(source: Source, name: str, classes: list[ModuleClass]) -> bool:
+    """Whether another class of the file instantiates the class."""
+    lines = [place.start.line for place in instantiations(source, name)]
+    others = [one.whole_range for one in classes if one.name != name]
+    return any(other.start.line <= line <= other.end.line for line in lines for other in others)
 
 
 def _failed(name: str, error: UserError) -> Task:

@@ -42,6 +42,7 @@ class Task:
     source: Path | None = None  # the file that holds the class
     may_fail: bool = False
     of_folder: bool = False  # found in a folder, not named by the user
+    part: bool = False  # not named by the user, and another class of its file instantiates it
     strict: bool = False  # a class without example inputs counts, also one of a folder
 
     @property
@@ -51,8 +52,13 @@ class Task:
 
     @property
     def skipped(self) -> bool:
-        """Whether it is a class of a folder that has no example inputs. The user named the folder, not the class."""
-        return self.of_folder and not self.strict and isinstance(self.error, NoExampleInputs)
+        """Whether it has no example inputs and needs none: the user named its folder or its file, and it is a part of a class there."""
+        return (self.of_folder or self.part) and not self.strict and isinstance(self.error, NoExampleInputs)
+
+    @property
+    def folded(self) -> bool:
+        """Whether it has no row of its own: a part of another class that was skipped."""
+        return self.part and self.skipped
 
     def status(self) -> int:
         """The exit status that this task alone would give."""

@@ -16,6 +16,7 @@ import pytest
 
 from kernel_lsp import cli, errors
 from kernel_lsp.analysis import not_found
+from kernel_lsp.commands.generate import tasks_for
 from kernel_lsp.errors import surface
 from tests import nursery
 
@@ -236,3 +237,51 @@ def test_a_class_without_inputs(project: Path) -> None:
     file.write_text(f"{NO_INPUTS}\n\n{stub}")
     done = run("net/scaled.py::Scaled")
     assert done.returncode == 0, done.stdout
+
+
+PARTS = """import torch
+
+
+class Norm(torch.nn.Module):
+    def forward(self, x):
+        return x / x.norm()
+
+
+class Gate(torch.nn.Module):
+    def forward(self, x):
+        return x * x.sigmoid()
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.Sequential(Norm(), Gate())
+
+    def forward(self, x):
+        return self.parts(x)
+"""
+
+
+def test_parts_of_another_class_without_inputs_share_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And do not count; a class that none instantiates does. With --strict all of them do."""
+    monkeypatch.chdir(tmp_path)
+    Path("block.py").write_text(PARTS)
+    assert cli.main(["generate", "block.py"]) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("✗ Block: No example inputs for Block.") and "get_inputs_Norm" not in said
+    assert "2 classes without example inputs, parts of others: Norm, Gate." in said
+    assert "For a stub: kernel-lsp generate block.py::Norm" in said
+    tasks = tasks_for("block.py", write=False)
+    for task in tasks:
+        task.error = errors.NoExampleInputs(class_name=task.name)
+    assert [task.status() for task in tasks] == [0, 0, 2]
+    assert cli.main(["generate", ".", "--html", "page.html"]) == 0
+    assert "parts of others: Norm, Gate" in capsys.readouterr().out
+    assert "Norm</h" not in Path("page.html").read_text("utf-8")
+    assert cli.main(["generate", "block.py", "--strict"]) == 2
+    said = capsys.readouterr().out
+    assert "✗ Norm: No example inputs" in said and "✗ Gate: No example inputs" in said
+    assert cli.main(["generate", "block.py::Norm"]) == 2
+    assert "def get_inputs_Norm" in capsys.readouterr().out
