@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.analysis import ModuleClass, Source, imported_with_inputs, module_classes, syntax_error
+from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
 from kernel_lsp.analysis.example_stub import stub
-from kernel_lsp.analysis.uses import instantiations
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.commands.targets import split
+from kernel_lsp.commands.targets import is_part, split
 from kernel_lsp.commands.wrapping import filled, say, width_of
 from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
 from kernel_lsp.jobs import Job, Jobs
@@ -125,17 +124,10 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
     hidden = syntax_error(source, file) if not names else None
     if hidden is not None:
         return [_failed(str(file), hidden)]
-    tasks = [_task(file, name, write) for name in names]
+    tasks, parsed = [_task(file, name, write) for name in names], Source(source)
     for task, name in zip(tasks, names, strict=True):
-        task.part = _is_part(Source(source), name, found)
+        task.part = is_part(parsed, name, found)
     return tasks
-
-
-def _is_part(source: Source, name: str, classes: list[ModuleClass]) -> bool:
-    """Whether another class of the file instantiates the class."""
-    lines = [place.start.line for place in instantiations(source, name)]
-    others = [one.whole_range for one in classes if one.name != name]
-    return any(other.start.line <= line <= other.end.line for line in lines for other in others)
 
 
 def _failed(name: str, error: UserError) -> Task:

@@ -17,6 +17,7 @@ import pytest
 from kernel_lsp import cli, errors
 from kernel_lsp.analysis import not_found
 from kernel_lsp.commands.generate import tasks_for
+from kernel_lsp.commands.targets import one_class
 from kernel_lsp.errors import surface
 from tests import nursery
 
@@ -260,6 +261,39 @@ class Block(torch.nn.Module):
     def forward(self, x):
         return self.parts(x)
 """
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (PARTS.split("class Gate")[0], "Norm"),
+        (PARTS, None),
+        (PARTS + "\n\ndef get_inputs_Gate():\n    return [torch.ones(2)]\n", "Gate"),
+        (PARTS + "\n\ndef get_inputs():\n    return [torch.ones(2)]\n", "Block"),  # which the others are parts of
+        (PARTS.replace("Norm(), ", "") + "\n\ndef get_inputs():\n    return [torch.ones(2)]\n", None),
+    ],
+)
+def test_a_file_means_its_only_class(
+    text: str, meant: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the only one that has example inputs and is no part of another."""
+    monkeypatch.chdir(tmp_path)
+    Path("block.py").write_text(text)
+    if meant is None:
+        assert cli.main(["explain", "block.py"]) == 2
+        assert "block.py names no class." in capsys.readouterr().err
+    else:
+        assert one_class("block.py") == (Path("block.py"), meant)
+
+
+def test_explain_takes_the_only_class_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("norm.py").write_text(PARTS.split("class Gate")[0])
+    assert cli.main(["explain", "norm.py"]) == 2  # it has no inputs
+    said = capsys.readouterr()
+    assert "No example inputs for Norm." in said.err and "def get_inputs_Norm" in said.out
 
 
 def test_parts_of_another_class_without_inputs_share_a_line(
