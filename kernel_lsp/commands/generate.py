@@ -10,6 +10,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
+from kernel_lsp.analysis.classes import identifier
 from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
@@ -88,8 +89,14 @@ def print_stubs(tasks: list[Task]) -> None:
         shown = path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else path.name
         found = stub(source, path, class_name, shown=shown)
         print(f"\nPaste at the end of {task.name.partition('::')[0]}, and put in your shapes:\n\n{found.functions}")
-        if found.table:
+        unheld = f"{' and '.join(found.unheld)}, which {'is an object' if len(found.unheld) == 1 else 'are objects'}"
+        if found.table and found.unheld:
+            init = f"get_init_inputs_{identifier(class_name)}()"
+            print(f"Or the inputs in pyproject.toml, beside {init}: a table cannot hold {unheld}.\n\n{found.table}")
+        elif found.table:
             print(f"Or in pyproject.toml:\n\n{found.table}")
+        elif found.unheld:
+            print(f"There is no form for pyproject.toml: a table cannot hold {unheld}.")
 
 
 def _normal(name: str) -> str:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -294,6 +295,27 @@ def test_explain_takes_the_only_class_of_a_file(
     assert cli.main(["explain", "norm.py"]) == 2  # it has no inputs
     said = capsys.readouterr()
     assert "No example inputs for Norm." in said.err and "def get_inputs_Norm" in said.out
+
+
+def test_the_form_for_pyproject_where_an_object_is_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the inputs where the constructor takes a configuration, and a line says why it is not there where forward does."""
+    monkeypatch.chdir(tmp_path)
+    text = "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self, config):\n        self.size = config.size\n\n"
+    Path("net.py").write_text(text + "    def forward(self, x):\n        return x * self.size\n")
+    assert cli.main(["generate", "net.py"]) == 2
+    said = capsys.readouterr().out
+    assert "types.SimpleNamespace(" in said
+    assert "beside get_init_inputs_Net(): a table cannot hold config, which is an object." in said
+    table = tomllib.loads(said.partition("object.\n")[2])["tool"]["kernel-lsp"]["inputs"]["net.py::Net"]
+    assert table == {"args": ["float32[8, 64]"]}
+    head = "from transformers import Cache\n"
+    Path("net.py").write_text(head + text + "    def forward(self, x, cache: Cache):\n        return x\n")
+    assert cli.main(["generate", "net.py"]) == 2
+    said = capsys.readouterr().out
+    assert "There is no form for pyproject.toml: a table cannot hold config and cache, which are objects." in said
+    assert "[tool.kernel-lsp" not in said
 
 
 def test_parts_of_another_class_without_inputs_share_a_line(
