@@ -394,7 +394,7 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | 
     devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
     lines = [f"Validated on {device}." for device in devices if device]
     checks = [errors_line(tasks) if {ERROR, ERRORS} & {*columns} else "", skipped_line(tasks)]
-    lines += [" ".join(filter(None, checks))] if any(checks) else []
+    lines += [" ".join(filter(None, checks))] if len(tasks) == 1 else checks
     lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]
     limits = validated[0].verdict.limits if validated else []
     limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in validated)]
