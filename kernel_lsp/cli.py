@@ -136,7 +136,9 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--samples", type=int, help="at most this many candidates of each generator (default: 10)")
     generate.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page for a browser, too")
     generate.add_argument(
-        "--strict", action="store_true", help="exit status 2 if a class of a folder has no example inputs (default: 0)"
+        "--strict",
+        action="store_true",
+        help="exit status 2 if a class of a folder, or a part of another class, has no example inputs (default: 0)",
     )
     generate.add_argument("--overwrite", action="store_true", help="replace kernel files that were edited")
     generate.add_argument(

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from kernel_lsp.class_schema import TensorSpec
 from kernel_lsp.schema import Timing
 
-NOT = "not measured"
 #: cells without a figure
-EMPTY = (NOT, "–", "")
+EMPTY = ("–", "")
 _LEAST, _MOST = 1e-30, 1e30  # what is beyond was not measured, whatever it says
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -53,9 +52,9 @@ def share(value: float) -> str:
 
 
 def error(value: float | None) -> str:
-    """``2.7e-07``, ``0``."""
+    """``2.7e-07``, ``0``; "–" where it is not known."""
     if value is None:
-        return NOT
+        return "–"
     return "0" if value == 0 else f"{value:.1e}" if math.isfinite(value) else "not finite"
 
 

@@ -258,7 +258,7 @@ def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch
     monkeypatch.setenv("KERNEL_LSP_STORE", str(samples / "elsewhere.sqlite"))
     target = f"{samples / 'softmax.py'}::TemperatureSoftmax"
     done = run("generate", target, "--device", "interpreter")
-    assert done.returncode == 0 and "Validated on Triton interpreter (CPU), python" in done.stdout, done.stderr
+    assert done.returncode == 0 and "Validated on Triton interpreter (CPU), torch" in done.stdout, done.stderr
     (kernel,) = (samples / "kernels").glob("*_triton.py")
     header = kernel.read_text().partition("# ///\n")[0]
     assert len(header.splitlines()) + 1 <= 25
@@ -267,7 +267,7 @@ def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch
     kernel.write_text(kernel.read_text().replace('on = "Triton interpreter (CPU)"', 'on = "NVIDIA H100"'))
     said = " ".join(run("check", samples, "--device", "interpreter").stdout.split())
     claim = "says it was validated on NVIDIA H100 by kernel-lsp 0.1.0 (correct, not timed)"
-    assert f"the kernel file {claim}; not validated on this machine before." in said
+    assert f"The kernel file {claim}; not validated on this machine before." in said
     assert 'on = "NVIDIA H100"' in kernel.read_text()  # check writes nothing
     document = json.loads(run("validate", kernel, "--device", "interpreter", "--write", "--json").stdout)
     assert document["before"].startswith("was validated on this machine on 20")

@@ -11,6 +11,7 @@ from kernel_lsp.errors import (
     from_json,
 )
 from kernel_lsp.errors.surface import command_line
+from kernel_lsp.server.control.commands import _refused
 
 
 @pytest.mark.parametrize(
@@ -58,5 +59,7 @@ def test_where_little_room_is_the_details_come_last() -> None:
             "Importing a.py failed at line 3. Fix the import, or choose the interpreter that has it "
             "(kernelLsp.interpreter). Details: No module named 'einops'"
         )
+    refused = _refused(error)  # the answer to a command of an editor
+    assert str(refused).endswith("Details: No module named 'einops'") and refused.data["message"] == str(error)
     missing = PackageMissing(interpreter="python", package="torch", command="pip install torch")
     assert missing.detail_last() == str(missing)

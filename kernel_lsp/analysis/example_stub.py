@@ -26,10 +26,18 @@ _SIZE = 64
 
 @dataclass
 class Stub:
-    """``functions``: their text, to be put at the end of the file; ``table``: "" where pyproject.toml cannot hold the values."""
+    """Example inputs, as text.
+
+    Attributes:
+        functions: to be put at the end of the file.
+        table: the same for pyproject.toml; of the inputs alone where it cannot hold the constructor's arguments, and "" where it
+            cannot hold the inputs.
+        unheld: the parameters that it cannot hold.
+    """
 
     functions: str
     table: str
+    unheld: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -71,7 +79,9 @@ class _Stub:
                 "",
                 *self._function(f"get_init_inputs_{name}", f"Arguments of {class_name}(…): put in your values.", init),
             ]
-        return Stub("\n".join(lines) + "\n", _table(f"{shown}::{class_name}", init, forward))
+        unheld = [p.name for p in (*init, *forward) if p.value.toml is None]
+        held = [] if any(p.name in unheld for p in init) else init  # of some arguments alone no object is made
+        return Stub("\n".join(lines) + "\n", _table(f"{shown}::{class_name}", held, forward), unheld)
 
     def _function(self, name: str, doc: str, parameters: list[_Parameter]) -> list[str]:
         bound = bound_names(self.source)

@@ -123,7 +123,7 @@ def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> No
     from kernel_lsp.commands.report_table import missing, print_reports
 
     if tasks:
-        print_reports(tasks, picture)
+        print_reports(tasks, picture, more="--format json")
     for line in finding_lines(outcome.checked, outcome.root):
         print(line)
     told = [text.rstrip(".") for text in missing(tasks)]  # below the table

@@ -41,7 +41,8 @@ def run(options: Any) -> int:
     task = _task(options.class_path, asked)
     completed = True
     try:
-        one_class(options.class_path)
+        path, class_name = one_class(options.class_path)
+        task = _task(f"{path}::{class_name}", asked)
         completed = run_tasks([task], settings_from(options), _Bar(1))
     except UserError as error:
         task.error = error

@@ -10,7 +10,11 @@ from kernel_lsp.targets import NAMED, named
 
 def add(explain: argparse.ArgumentParser) -> None:
     """``kernel-lsp explain FILE::CLASS``; see docs/synthesizer.md."""
-    explain.add_argument("class_path", metavar="FILE::CLASS", help="a class")
+    explain.add_argument(
+        "class_path",
+        metavar="FILE::CLASS",
+        help="a class; a file means its only one, or the only one with example inputs",
+    )
     stages = ["graph", "kernels", "schedule", "text"]
     explain.add_argument("--stage", choices=stages, help="this stage only (default: all)")
     explain.add_argument(

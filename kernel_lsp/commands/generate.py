@@ -10,11 +10,12 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
+from kernel_lsp.analysis.classes import identifier
 from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.commands import html
 from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.commands.targets import split
-from kernel_lsp.commands.wrapping import say
+from kernel_lsp.commands.targets import is_part, split
+from kernel_lsp.commands.wrapping import filled, say, width_of
 from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
@@ -37,22 +38,41 @@ def run(options: Any) -> int:
         return refuse(error, options.json)
     single = len(options.targets) == 1 and "::" in options.targets[0]
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
-    status = finish(tasks, completed, options, document)
-    if not options.json:
-        print_stubs(tasks)
+    rows = [task for task in tasks if not task.folded]
+    page, unwritten = "", None
     if options.html is not None:
         try:
-            html.write(options.html, tasks)
-        except ReportNotWritten as error:  # the disk is full by now; the result was shown
-            say(error)
-            return NOT_VALIDATED
-        print(f"The report is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
+            html.write(options.html, rows)
+            page = html.shown(options.html)
+        except ReportNotWritten as error:  # the disk is full by now; the result is shown all the same
+            unwritten = error
+    status = finish(rows, completed, options, document, page)
+    if not options.json:
+        print_stubs(tasks)
+    elif page:
+        print(f"The report is {page}.", file=sys.stderr)
+    if unwritten is not None:
+        say(unwritten)
+        return NOT_VALIDATED
     return status
 
 
 def print_stubs(tasks: list[Task]) -> None:
     """What to paste for a class without example inputs; for several, how to get that for each."""
-    missing = [task for task in tasks if isinstance(task.error, NoExampleInputs) and task.job is not None]
+    parts = [task for task in tasks if task.folded]
+    if parts:
+        from kernel_lsp.commands.report_table import names
+
+        several = len(parts) > 1
+        text = (
+            f"{len(parts)} class{'es' if several else ''} without example inputs, part{'s' if several else ''} of others: "
+            f"{', '.join(names(parts))}. For a stub: kernel-lsp generate {shlex.quote(parts[0].name)}"
+        )
+        print(filled(text, width_of(sys.stdout)))
+        tasks = [task for task in tasks if not task.of_folder]
+    missing = [
+        task for task in tasks if isinstance(task.error, NoExampleInputs) and task.job is not None and not task.folded
+    ]
     if not missing:
         return
     if len(missing) > 1 and any(task.of_folder for task in missing):
@@ -69,8 +89,14 @@ def print_stubs(tasks: list[Task]) -> None:
         shown = path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else path.name
         found = stub(source, path, class_name, shown=shown)
         print(f"\nPaste at the end of {task.name.partition('::')[0]}, and put in your shapes:\n\n{found.functions}")
-        if found.table:
+        unheld = f"{' and '.join(found.unheld)}, which {'is an object' if len(found.unheld) == 1 else 'are objects'}"
+        if found.table and found.unheld:
+            init = f"get_init_inputs_{identifier(class_name)}()"
+            print(f"Or the inputs in pyproject.toml, beside {init}: a table cannot hold {unheld}.\n\n{found.table}")
+        elif found.table:
             print(f"Or in pyproject.toml:\n\n{found.table}")
+        elif found.unheld:
+            print(f"There is no form for pyproject.toml: a table cannot hold {unheld}.")
 
 
 def _normal(name: str) -> str:
@@ -105,7 +131,10 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
     hidden = syntax_error(source, file) if not names else None
     if hidden is not None:
         return [_failed(str(file), hidden)]
-    return [_task(file, name, write) for name in names]
+    tasks, parsed = [_task(file, name, write) for name in names], Source(source)
+    for task, name in zip(tasks, names, strict=True):
+        task.part = is_part(parsed, name, found)
+    return tasks
 
 
 def _failed(name: str, error: UserError) -> Task:

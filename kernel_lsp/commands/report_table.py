@@ -30,16 +30,27 @@ NOT_COMPILED = "not compiled"
 _OURS = ("recall", "synthesizer")  # generators that run no model
 
 
-def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str = "kernel-lsp") -> None:
-    """Print the table, the reasons of what did not work, and where the files went; save it as SVG, with a title, if asked to."""
-    _print(Console(width=table_width(sys.stdout)), tasks)
+def print_reports(
+    tasks: Sequence[Task],
+    picture: Path | None = None,
+    title: str = "kernel-lsp",
+    *,
+    page: str = "",
+    more: str = "--json",
+) -> None:
+    """Print the table, the reasons of what did not work, and where the files went; save it as SVG, with a title, if asked to.
+
+    ``page`` and ``more`` as in ``Surroundings``.
+    """
+    console = Console(width=table_width(sys.stdout))
+    _print(console, tasks, Surroundings(console.width, page, more))
     if picture is not None:  # as wide as it is without a terminal
         recorder = Console(file=io.StringIO(), record=True, width=PIPED)
-        _print(recorder, tasks)
+        _print(recorder, tasks, Surroundings(more=more))
         save_picture(recorder, picture, title)
 
 
-def _print(console: Console, tasks: Sequence[Task]) -> None:
+def _print(console: Console, tasks: Sequence[Task], at: Surroundings) -> None:
     columns, one_line = columns_for(tasks, console.width)
     if len(tasks) > 1 or any(shown(task) is not None for task in tasks):
         console.print(_drawn(tasks, columns, one_line))
@@ -53,7 +64,7 @@ def _print(console: Console, tasks: Sequence[Task]) -> None:
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(adapted(reason))}", highlight=False)
         for line in [*example_lines(task), *recorded_lines(task), *source_lines(task)]:
             console.print(f"  {escape(adapted(line))}", highlight=False, style="dim")
-    for line in [*before_lines(tasks), *footer(tasks, columns)]:
+    for line in [*before_lines(tasks), *footer(tasks, columns, at)]:
         console.print(escape(adapted(line)), highlight=False, style="dim")
 
 
@@ -70,6 +81,21 @@ def table_of(tasks: Sequence[Task], width: int = PIPED) -> RenderableType:
     Where the names leave no room for any column, each has a line of its own above its row.
     """
     return _drawn(tasks, *columns_for(tasks, width))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where the lines below the table stand.
+
+    Attributes:
+        width: of a line, in columns of text.
+        page: the report page that was written, as the user would name it; "" without one.
+        more: the option that shows everything that was not checked.
+    """
+
+    width: int = PIPED
+    page: str = ""
+    more: str = "--json"
 
 
 @dataclass(frozen=True)
@@ -114,7 +140,8 @@ def _drawn(
     if one_line:
         table.add_column("module", overflow="fold", no_wrap=whole_names)
     for column in columns:
-        table.add_column(column.header, justify=column.justify, no_wrap=True)
+        header = column.header + (_compiled_for(tasks) if column is COMPILED else "")
+        table.add_column(header, justify=column.justify, no_wrap=True)
     for task, name in zip(tasks, names(tasks), strict=True):
         table.add_row(*([escape(name)] if one_line else []), *(column.cell(task) for column in columns))
     return table if one_line or whole_names else _TwoLines(table, names(tasks))
@@ -171,10 +198,17 @@ RESULT = Column("result", _result, "left")
 OPS = Column("ops in\nTriton", _of_validated(lambda one: ops_text(one.candidate.note)), "left")
 ERRORS = Column("error (eager's)", _of_validated(lambda one: errors_text(one.verdict)))
 ERROR = Column("error", _of_validated(lambda one: errors_text(one.verdict, eager=False)))
-COMPILED = Column("registers /\nspills / shared", _of_validated(lambda one: compiled_text(one.verdict.kernels)))
+COMPILED = Column("registers / spills,\nshared in bytes", _of_validated(lambda one: compiled_text(one.verdict.kernels)))
 TIMES = Column("µs: eager /\ncompile / kernel", _of_validated(lambda one: times_text(one.measurement)))
 SPEEDUP = Column("speedup over\neager / compile", _of_validated(lambda one: speedup_text(one.measurement)))
 SECONDS = Column("s", _seconds)
+
+
+def _compiled_for(tasks: Sequence[Task]) -> str:
+    """`` for sm_90``, below the header of ``COMPILED``: what the kernels were compiled for."""
+    validated = [entry for task in tasks if (entry := shown(task)) is not None]
+    targets = {kernel.target: None for entry in validated for kernel in entry.verdict.kernels if kernel.target}
+    return f"\nfor {', '.join(targets).replace('cuda:', 'sm_')}" if targets else ""
 
 
 def ops_text(note: str) -> str:
@@ -260,15 +294,15 @@ def reason_of(task: Task) -> str:
 def skipped_line(tasks: Sequence[Task]) -> str:
     """How many checks verdicts left out, where some did."""
     parts = []
-    for task, name in zip(tasks, names(tasks), strict=True):
+    for task, name in zip(tasks, _called(tasks), strict=True):
         validated = shown(task)
         text = (
             skipped_text(validated.verdict)
             if validated is not None and validated.verdict.status in schema.CORRECT
             else ""
         )
-        parts += [f"{name} {text}"] if text else []
-    return f"Checks: {'; '.join(parts)}. --thorough makes all of them." if parts else ""
+        parts += [f"{name}{text}"] if text else []
+    return f"Checks: {'; '.join(parts)} (--thorough makes all of them)." if parts else ""
 
 
 #: relative error of eager from which on its answer tells little of a kernel's
@@ -286,13 +320,19 @@ def errors_line(tasks: Sequence[Task]) -> str:
             of_check.setdefault(check, []).append(name)
             error, of_eager = validated.verdict.error or 0.0, validated.verdict.eager_error or 0.0
             useless += [name] if of_eager > max(_USELESS, error / 3) else []
-    told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
-    if not told:
+    if not of_check:
         return ""
-    said = f"The largest error was not on the example inputs but in another check: {told}."
-    if useless:
-        said += f" Eager itself is about as far from float64 in a check ({', '.join(useless)}): its inputs amplify rounding."
-    return said
+    if len(tasks) == 1:
+        eager = "; eager's own is as large there" if useless else ""
+        return f"Largest error: in the check “{next(iter(of_check))}”{eager}."
+    told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
+    said = f"Largest errors in other checks than the example inputs: {told}."
+    return said + (f" Eager's own is as large there: {', '.join(useless)}." if useless else "")
+
+
+def _called(tasks: Sequence[Task]) -> list[str]:
+    """The names with which a line below the table begins what it says of a class; "" for the only one."""
+    return [f"{name} " for name in names(tasks)] if len(tasks) > 1 else [""] * len(tasks)
 
 
 def before_lines(tasks: Sequence[Task]) -> list[str]:
@@ -301,6 +341,8 @@ def before_lines(tasks: Sequence[Task]) -> list[str]:
     for task, name in zip(tasks, names(tasks), strict=True):
         if task.report is not None and task.report.before:
             of.setdefault(task.report.before, []).append(name)
+    if len(tasks) == 1:
+        return [f"The kernel file {before}." for before in of]
     return [f"{', '.join(classes)}: the kernel file {before}." for before, classes in of.items()]
 
 
@@ -345,31 +387,43 @@ def source_lines(task: Task) -> list[str]:
     return lines
 
 
-def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
-    """Once for all of them: a legend of the ``columns``, the device, what was not measured or checked, where the files are."""
-    reports = [task.report for task in tasks if task.report is not None]
+def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | None = None) -> list[str]:
+    """Once for all of them: the device, what the ``columns`` cannot say, what was not measured or checked, the files."""
+    at = at or Surroundings()
     validated = [entry for task in tasks if (entry := shown(task)) is not None]
-    lines = []
-    targets = {kernel.target: None for entry in validated for kernel in entry.verdict.kernels if kernel.target}
-    if COMPILED in columns and targets:
-        places = ", ".join(targets).replace("cuda:", "sm_")
-        lines.append(f"Registers and bytes of spills a thread, bytes of shared memory a block, compiled for {places}.")
     devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
-    lines += [f"Validated on {device}." for device in devices if device]
-    lines += [line] if {ERROR, ERRORS} & {*columns} and (line := errors_line(tasks)) else []
-    lines += [line] if (line := skipped_line(tasks)) else []
+    lines = [f"Validated on {device}." for device in devices if device]
+    checks = [errors_line(tasks) if {ERROR, ERRORS} & {*columns} else "", skipped_line(tasks)]
+    lines += [" ".join(filter(None, checks))] if len(tasks) == 1 else checks
     lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]
     limits = validated[0].verdict.limits if validated else []
     limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in validated)]
-    brief = [text for limit in limits if (text := _brief(limit))]
-    if brief:
-        lines.append(f"Not checked: {'; '.join(brief)}.")
-    files = [report.file for report in reports if report.file]
-    folders = {os.path.relpath(os.path.dirname(file)): None for file in files}
-    if files:
-        count = f"{len(files)} kernel file{'s' if len(files) != 1 else ''}"
-        lines.append(f"{count} in {', '.join(f'{name}/' for name in folders)}")
-    return lines
+    lines += [limits_line(limits, at)] if limits else []
+    return [line for line in [*lines, _files_line(tasks, at.page)] if line]
+
+
+def limits_line(limits: Sequence[str], at: Surroundings) -> str:
+    """``Not checked: races; the example's sizes; 2 more: --json.``: what fits into one line, each thing once."""
+    brief = list(dict.fromkeys(text for limit in limits if (text := _brief(limit))))
+    line = ""
+    for count in range(len(brief), 0, -1):
+        rest = len(brief) - count
+        line = f"Not checked: {'; '.join(brief[:count])}" + (f"; {rest} more: {at.more}." if rest else ".")
+        if len(line) <= at.width:
+            break
+    return line
+
+
+def _files_line(tasks: Sequence[Task], page: str) -> str:
+    """Where the kernel files are, and the report page if there is one."""
+    files = [os.path.relpath(task.report.file) for task in tasks if task.report is not None and task.report.file]
+    parts = []
+    if files and len(tasks) == 1:
+        parts.append(f"The kernel is {files[0]}.")
+    elif files:
+        folders = ", ".join(dict.fromkeys(f"{os.path.dirname(file)}/" for file in files))
+        parts.append(f"{len(files)} kernel file{'s' if len(files) != 1 else ''} in {folders}.")
+    return " ".join([*parts, *([f"The report is {page}."] if page else [])])
 
 
 def missing(tasks: Sequence[Task]) -> list[str]:
@@ -379,16 +433,26 @@ def missing(tasks: Sequence[Task]) -> list[str]:
     return list(dict.fromkeys(text for one in measured for text in (one.missing, one.compiled_missing) if text))
 
 
+#: limits that many verdicts have, and how the table says them
+_BRIEF = {
+    "races between program instances": "races",
+    "precision of tf32 products and of fast approximations": "TF32 and fast math",
+    "sizes of the example inputs": "the example's sizes",
+    "the strides of its output for inputs in another memory layout": "output strides",
+    "time": "",  # what was not measured has a line of its own
+}
+
+
 def _brief(limit: str) -> str:
-    """A limit without its reasons, which the report and the JSON document have; "" for what is said of times elsewhere."""
+    """A limit without its reasons, which the report and the JSON document have; "" for what is said elsewhere."""
     text = re.sub(r" \([^()]*\)", "", limit)
-    return "" if text == "time" else text
+    return _BRIEF.get(found, found) if (found := text.partition(": ")[0]) in _BRIEF else text
 
 
 def _device_text(device: schema.Device | None) -> str:
     if device is None:
         return ""
-    versions = [f"{name} {version}" for name in ("python", "torch", "triton") if (version := getattr(device, name))]
+    versions = [f"{name} {version}" for name in ("torch", "triton") if (version := getattr(device, name))]
     return ", ".join([device.name, *versions])
 
 

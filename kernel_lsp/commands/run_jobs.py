@@ -42,6 +42,7 @@ class Task:
     source: Path | None = None  # the file that holds the class
     may_fail: bool = False
     of_folder: bool = False  # found in a folder, not named by the user
+    part: bool = False  # not named by the user, and another class of its file instantiates it
     strict: bool = False  # a class without example inputs counts, also one of a folder
 
     @property
@@ -51,8 +52,13 @@ class Task:
 
     @property
     def skipped(self) -> bool:
-        """Whether it is a class of a folder that has no example inputs. The user named the folder, not the class."""
-        return self.of_folder and not self.strict and isinstance(self.error, NoExampleInputs)
+        """Whether it has no example inputs and needs none: the user named its folder or its file, and it is a part of a class there."""
+        return (self.of_folder or self.part) and not self.strict and isinstance(self.error, NoExampleInputs)
+
+    @property
+    def folded(self) -> bool:
+        """Whether it has no row of its own: a part of another class that was skipped."""
+        return self.part and self.skipped
 
     def status(self) -> int:
         """The exit status that this task alone would give."""
@@ -101,10 +107,10 @@ class Bar:
         pass
 
     def finished(self, job: Job) -> None:
-        """Count the job, and print its line where there is no terminal."""
+        """Count the job, and print its line where there is no terminal; an error is printed at the end instead."""
         self.done += 1
         self.bar.update(self.row, completed=100 * self.done)
-        if not self.console.is_terminal:
+        if not self.console.is_terminal and job.error is None:
             seconds = (job.report.seconds.get("report") if job.report else None) or 0.0
             words = f"{_status(job)} ({seconds:.1f} s)"  # the reasons come at the end
             print(f"[{self.done}/{self.total}] {job.target.class_name}: {words}", file=sys.stderr, flush=True)
@@ -113,7 +119,7 @@ class Bar:
 def _status(job: Job) -> str:
     """``ok``, ``wrong``, …, as the table has it; of a job without a verdict that."""
     report = job.report
-    if job.error is not None or report is None or not report.candidates:
+    if report is None or not report.candidates:
         return "no verdict"
     if report.regression:
         return "regressed"
@@ -241,14 +247,14 @@ def refuse(error: UserError, as_json: bool) -> int:
     return NOT_VALIDATED
 
 
-def finish(tasks: list[Task], completed: bool, options: Any, document: Any) -> int:
-    """Print the result, as JSON or as a table, and return the exit status."""
+def finish(tasks: list[Task], completed: bool, options: Any, document: Any, page: str = "") -> int:
+    """Print the result, as JSON or as a table, and return the exit status. ``page``: the report page that was written."""
     if options.json:
         print_json(document)
     else:
         from kernel_lsp.commands.report_table import print_reports
 
-        print_reports(tasks, options.svg)
+        print_reports(tasks, options.svg, page=page)
     for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
         say(f"warning: {warning}")
     if not completed:

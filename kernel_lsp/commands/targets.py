@@ -5,10 +5,21 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_lsp.analysis import fingerprint, module_classes, not_found, read_file
+from kernel_lsp.analysis import (
+    ModuleClass,
+    Source,
+    fingerprint,
+    imported_with_inputs,
+    module_classes,
+    not_found,
+    read_file,
+)
+from kernel_lsp.analysis.uses import instantiations
 from kernel_lsp.errors import ClassNotFound, ClassNotNamed, PathMissing
+from kernel_lsp.settings import load
 
 _ONE_COLON = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 
@@ -30,17 +41,40 @@ def split(target: str) -> tuple[Path, str]:
 
 
 def one_class(target: str) -> tuple[Path, str]:
-    """The same of a class.
+    """The same of a class. Of a file it is the only one, or the only one with example inputs.
 
     Raises:
         PathMissing: there is no such file or folder; with what was probably meant.
-        ClassNotNamed: a file or a folder is named.
+        ClassNotNamed: a folder is named, or a file that leaves open which class is meant.
     """
     path, class_name = split(target)
     if class_name and not path.is_dir():
         return path, class_name
-    found = module_classes(read_file(path) or "", path) if path.is_file() else []
+    text = read_file(path) if path.is_file() else None
+    found = module_classes(text or "", path)
+    if len(meant := _meant(text or "", path, found)) == 1:
+        return path, meant[0]
     raise ClassNotNamed(path=target, example=f"{path}::{found[0].name}" if found else "model.py::RMSNorm")
+
+
+def _meant(text: str, path: Path, found: Sequence[ModuleClass]) -> list[str]:
+    """The classes of a file that it may be about: all if there is one, else those with inputs that are no part of another."""
+    absolute = Path(os.path.abspath(path))
+    imported = imported_with_inputs(text)
+    if len(found) + len(imported) < 2:
+        return [*(one.name for one in found), *imported]
+    settings = load(absolute)[0]
+    with_inputs = [one.name for one in found if one.inputs or settings.inputs_for(absolute, one.name) is not None]
+    names = [*with_inputs, *imported]
+    source = Source(text)
+    return names if len(names) < 2 else [name for name in names if not is_part(source, name, found)]
+
+
+def is_part(source: Source, name: str, classes: Sequence[ModuleClass]) -> bool:
+    """Whether another of the file's classes instantiates the class."""
+    lines = [place.start.line for place in instantiations(source, name)]
+    others = [one.whole_range for one in classes if one.name != name]
+    return any(other.start.line <= line <= other.end.line for line in lines for other in others)
 
 
 def require_class(path: Path, class_name: str) -> None:

@@ -20,8 +20,8 @@ def run(options: Any) -> int:
         ModelNotHere: neither in the cache nor a file, folder or address.
         PathMissing, ClassNotNamed: not one class.
     """
-    one_class(options.target)
-    tasks = tasks_for(options.target, options.write)
+    path, class_name = one_class(options.target)
+    tasks = tasks_for(f"{path}::{class_name}", options.write)
     completed = run_tasks(tasks, settings_from(options, settings_of(options.name)))
     if options.json or not completed:
         return finish(tasks, completed, options, tasks[0].to_json())

@@ -7,7 +7,6 @@ import functools
 import inspect
 import textwrap
 import types
-from collections.abc import Iterable
 from typing import Any
 
 from .module_settings import methods
@@ -17,7 +16,8 @@ _PROPERTIES = (property, functools.cached_property)
 _CHANGES = frozenset(["append", "extend", "insert", "add", "update", "clear", "discard"])
 
 
-def only_changed(kinds: Iterable[type]) -> frozenset[str]:
+@functools.lru_cache(maxsize=8)  # each schedule of a kernel asks
+def only_changed(kinds: frozenset[type]) -> frozenset[str]:
     """The names of attributes that the methods of some classes change and read nowhere, constructors aside.
 
     By spelling, also in properties, and in the user's functions that methods mention by a global name or as part of a module.
@@ -25,7 +25,7 @@ def only_changed(kinds: Iterable[type]) -> frozenset[str]:
     """
     changed: set[str] = set()
     read: set[str] = set()
-    for method in {method for kind in set(kinds) for method in (*methods(kind), *_getters(kind))}:
+    for method in {method for kind in kinds for method in (*methods(kind), *_getters(kind))}:
         tree = _tree(method)
         if tree is None or _hands_on(tree):
             return frozenset()

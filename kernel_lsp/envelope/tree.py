@@ -67,14 +67,14 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
     """
     result: list[str] = []
     mode = mode_dependent(module)
-    counters = only_changed(type(child) for _, child in submodules(module) if not is_of_torch(child))
+    counted = counters(module)
     for source, child in submodules(module):
         own, kind = is_of_torch(child), type(child)
         for name, value in vars(child).items():
             if (
                 f"{source}.{name}" in carried
                 or of_every_module(name)
-                or (not own and name in counters and not isinstance(value, torch.Tensor))
+                or f"{source}.{name}" in counted
                 or (own and (name.startswith("_") or name in _TORCH_DERIVED or _of_weight(child, name)))
             ):
                 continue
@@ -96,6 +96,18 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
         if not own:
             result += absent(source, child, carried)
     return result
+
+
+def counters(module: torch.nn.Module) -> list[str]:
+    """The Python of attributes that hold no tensor, and that methods of the user's classes change and nothing reads: ``self.calls``."""
+    users = [(source, child) for source, child in submodules(module) if not is_of_torch(child)]
+    names = only_changed(frozenset(type(child) for _, child in users))
+    return [
+        f"{source}.{name}"
+        for source, child in users
+        for name, value in vars(child).items()
+        if name in names and not of_every_module(name) and not isinstance(value, torch.Tensor)
+    ]
 
 
 def _of_weight(module: torch.nn.Module, name: str) -> bool:

@@ -62,7 +62,7 @@ class PathMissing(UserError):
 
 
 class ClassNotNamed(UserError):
-    """A command for one class was given a file or folder; ``example``: how a class is named."""
+    """A command for one class was given a folder, or a file with several; ``example``: how a class is named."""
 
     template = "{path} names no class. Write FILE::CLASS, for instance {example}."
 

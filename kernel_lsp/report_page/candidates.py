@@ -49,7 +49,7 @@ def _entry(i: int, validated: Validated, report: Report, unit: number_text.Micro
         str(i + 1),
         el("b", candidate.generator),
         [mark(verdict), span("chosen", "chosen") if i == report.chosen else None],
-        unit(time) if time is not None else span("missing", number_text.NOT),
+        unit(time) if time is not None else "–",
         factor(ratio) if ratio and time is not None else "–",
     ]
     cells = [el("td", cell, class_="number" if c > 2 else None) for c, cell in enumerate(row[:columns])]
@@ -102,8 +102,8 @@ def schedules(facts: Facts) -> Markup | None:
     rows: list[list[Child]] = [
         [
             one.variant or "as the rules choose it",
-            unit(one.timing.median) if number_text.timed(one.timing) and one.timing else number_text.NOT,
-            *([unit(one.mixed) if one.mixed and number_text.known(one.mixed) else number_text.NOT] if mixed else []),
+            unit(one.timing.median) if number_text.timed(one.timing) and one.timing else "–",
+            *([unit(one.mixed) if one.mixed and number_text.known(one.mixed) else "–"] if mixed else []),
             f"{one.spills} bytes" if one.spills is not None else "–",
             "the fastest by 2 % or more, or the first" if one.fastest else one.reason,
         ]
@@ -142,7 +142,7 @@ def _source(source: Source) -> list[Child]:
         [el("b", source.generator), el("p", " · ".join(about), class_="hint") if about else None],
         str(source.samples) + (f" of {source.expected}" if (source.expected or 0) > source.samples else ""),
         str(source.correct),
-        factor(source.best) if source.best else number_text.NOT,
+        factor(source.best) if source.best else "–",
         f"{source.tokens:,}" if source.tokens else "–",
         f"{source.tokens_per_second:.0f}" if source.tokens_per_second else "–",
         ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in source.seconds.items()) or "–",

@@ -9,7 +9,7 @@ from kernel_lsp.schema import Device, Report, Verdict
 
 from .bars import Bar, chart
 from .facts import Facts
-from .html import Child, Markup, div, el, section, span, table
+from .html import Child, Markup, div, el, filled, section, span, table
 
 #: The marks that a job sets in ``Report.seconds`` when a stage is reached for the first time.
 STAGES = {
@@ -28,7 +28,7 @@ def compiled(verdict: Verdict | None) -> Markup | None:
         return None
 
     def cell(value: int | None) -> Child:
-        return number_text.NOT if value is None else f"{value:,}"
+        return "–" if value is None else f"{value:,}"
 
     rows = [
         [
@@ -44,7 +44,11 @@ def compiled(verdict: Verdict | None) -> Markup | None:
     head = ["kernel", "for", "registers a thread", "spilled bytes a thread", "shared bytes a block", "warps"]
     launches = verdict.launches if verdict is not None else None
     hint = f"{launches} launch{'es' if launches != 1 else ''} a call." if launches is not None else ""
-    return section("Compiled kernels", table(head, rows, range(2, 6)), hint=hint)
+    kept = filled(head, rows, number_text.EMPTY)
+    figures = range(2 if 1 in kept else 1, len(kept))
+    return section(
+        "Compiled kernels", table([head[i] for i in kept], [[row[i] for i in kept] for row in rows], figures), hint=hint
+    )
 
 
 def specimen(report: Report | None) -> Markup | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from kernel_lsp.claims import Claim
 from kernel_lsp.kernel_file import KernelFile
-from kernel_lsp.number_text import stop
 from kernel_lsp.schema import CORRECT, Device, Measurement, Report, Verdict
 from kernel_lsp.store.history import Entry
 
@@ -56,12 +55,8 @@ class Facts:
 
     @property
     def not_timed(self) -> str:
-        """Why there is none, as a sentence."""
-        if self.measurement is not None and self.measurement.missing:
-            return stop(self.measurement.missing)
-        if self.verdict is None:
-            return "there is no kernel."
-        return "no reason was recorded." if self.correct else "only correct kernels are timed."
+        """Why there is none; "" where that was not recorded."""
+        return self.measurement.missing.rstrip(".") if self.measurement is not None else ""
 
     @property
     def limits(self) -> list[str]:

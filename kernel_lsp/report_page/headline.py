@@ -7,7 +7,7 @@ from kernel_lsp.schema import CORRECT, Measurement, ShapeMeasurement, Verdict
 from kernel_lsp.speedup import at_precision, factor, mix_share, mix_words, speedups
 
 from .facts import Facts
-from .html import Child, Markup, div, el, span
+from .html import Markup, div, el, span
 
 #: A status as a user would say it.
 WORDS = {
@@ -78,9 +78,15 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def top(facts: Facts, level: str = "h1") -> Markup:
-    """The page's header and the tiles of figures under it; ``level``: the HTML element of the class's name."""
+def top(facts: Facts, level: str = "h1", reasons: bool = True) -> Markup:
+    """The page's header and the tiles of figures under it.
+
+    ``level``: the HTML element of the class's name. ``reasons``: whether to say why there are no times, which nothing else
+    on the page does then.
+    """
     kind, sign, text = summary(facts)
+    if reasons and facts.correct and not facts.timed and facts.not_timed:
+        text += f" ({facts.not_timed})"
     place = facts.kernel_path or facts.module_path
     heading = [
         div("eyebrow", "Triton kernel for"),
@@ -137,30 +143,23 @@ def banners(facts: Facts) -> list[Markup]:
 
 
 def tiles(facts: Facts) -> Markup:
-    """At most five figures. Why there are no times is said here, and nowhere else on the page."""
+    """The figures that there are, five at most."""
     if facts.verdict is None:
         return Markup("")
     measurement, verdict = facts.measurement, facts.verdict
-    missing = measurement.missing if measurement is not None else ""
-    compiled_missing = (measurement.compiled_missing if measurement is not None else "") or missing
     eager, compiled = (number_text.known(ratio) for ratio in speedups(measurement))
     shapes = measurement.shapes if measurement is not None else []
     shares = [share for shape in shapes if (share := number_text.known(shape.roofline_share))]
     passed = sum(check.passed for check in verdict.checks)
     beside = "eager’s own " + number_text.error(verdict.eager_error) if verdict.eager_error is not None else ""
-    speed = [
-        _tile("Speed over eager", factor(eager) if eager else None, _over(measurement), missing),
-        _tile(
-            "Over torch.compile", factor(compiled) if compiled else None, _times(shapes, "compiled"), compiled_missing
-        ),
-        _tile("Share of the roofline", number_text.share(min(shares)) if shares else None, _least(shares), missing),
+    found = [
+        _tile("Speed over eager", factor(eager), _over(measurement)) if eager else None,
+        _tile("Over torch.compile", factor(compiled), _times(shapes, "compiled")) if compiled else None,
+        _tile("Share of the roofline", number_text.share(min(shares)), _least(shares)) if shares else None,
+        _tile("Largest error", number_text.error(verdict.error), beside) if verdict.error is not None else None,
+        _tile("Checks passed", _counted(verdict, passed), _limits(facts.limits)) if verdict.checks else None,
     ]
-    return div(
-        "tiles",
-        speed if facts.timed else _tile("Speed", None, "", facts.not_timed),
-        _tile("Largest error", number_text.error(verdict.error), beside, "") if verdict.error is not None else None,
-        _tile("Checks passed", _counted(verdict, passed), _limits(facts.limits), "") if verdict.checks else None,
-    )
+    return div("tiles", found) if any(found) else Markup("")
 
 
 def _over(measurement: Measurement | None) -> str:
@@ -190,10 +189,8 @@ def _limits(limits: list[str]) -> str:
     return f"{count} thing{'s' if count != 1 else ''} could not be checked" if count else "nothing left unchecked"
 
 
-def _tile(title: str, figure: str | None, below: str, missing: str) -> Markup:
-    value: Child = span("figure", figure) if figure else span("figure missing", number_text.NOT)
-    note = below if figure else number_text.stop(missing, "no reason was recorded")
-    return div("tile", span("name", title), value, span("hint", note))
+def _tile(title: str, figure: str, below: str) -> Markup:
+    return div("tile", span("name", title), span("figure", figure), span("hint", below))
 
 
 def _counted(verdict: Verdict, passed: int) -> str:

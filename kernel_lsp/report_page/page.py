@@ -49,8 +49,8 @@ def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
             cards(*about),
         ]
     return [
-        top(facts, level),
-        cards(speed(facts), roofline(facts)) if facts.timed else None,  # else the figures above say why
+        top(facts, level, reasons=not folded),  # the index has them where there are several reports
+        cards(speed(facts), roofline(facts)) if facts.timed else None,
         cards(accuracy(facts), stack(compiled(facts.verdict), course(facts.report))),
         stack(candidates(facts), schedules(facts), sources(facts)),
         _history(facts),
@@ -77,8 +77,8 @@ def _index(reports: Sequence[Facts]) -> Child:
                 mark(facts.verdict)
                 if facts.verdict is not None
                 else span(f"verdict {kind}", f"{sign} {text.rstrip('.').lower()}"),
-                factor(eager) if eager else number_text.NOT,
-                factor(compiler) if compiler else number_text.NOT,
+                factor(eager) if eager else "–",
+                factor(compiler) if compiler else "–",
                 number_text.error(error),
             ]
         )
@@ -101,8 +101,9 @@ def _table(head: list[str], rows: list[list[Child]]) -> Markup:
 
 def _why(reports: Sequence[Facts]) -> Markup | None:
     """Why there are modules without a time, each reason once."""
-    reasons = dict.fromkeys(facts.not_timed for facts in reports if facts.verdict is not None and not facts.timed)
-    return el("p", "Not measured: " + " ".join(reasons), class_="hint") if reasons else None
+    reasons = dict.fromkeys(facts.not_timed for facts in reports if facts.correct and not facts.timed)
+    said = "; ".join(filter(None, reasons))
+    return el("p", f"Not timed: {said}.", class_="hint") if said else None
 
 
 def _speeds(reports: Sequence[Facts]) -> Markup | None:

@@ -10,7 +10,7 @@ from kernel_lsp.schema import Device, ShapeMeasurement, Timing
 
 from .bars import Bar, chart
 from .facts import Facts
-from .html import Markup, details, div, el, percent, section, span, table
+from .html import Markup, details, div, el, percent, section, table
 
 TITLE = "Against what the device can do"
 HEIGHT = 300  # of the roofline, in pixels
@@ -22,22 +22,31 @@ ROWS = (
 )
 
 
-def roofline(facts: Facts) -> Markup:
-    """A picture of every set of shapes. There have to be some: ``facts.timed``."""
+def roofline(facts: Facts) -> Markup | None:
+    """A picture of every set of shapes; None where there is nothing to draw, of which ``why_none`` tells."""
     measurement, device = facts.measurement, facts.measured_on
-    assert measurement is not None
-    shapes = measurement.shapes
-    return section(TITLE, [_shape(shape, device, len(shapes) > 1, measurement.missing) for shape in shapes])
+    shapes = measurement.shapes if measurement is not None else []
+    if all(_why_not(shape, device) is not None for shape in shapes):
+        return None
+    return section(TITLE, [_shape(shape, device, len(shapes) > 1) for shape in shapes])
 
 
-def _shape(shape: ShapeMeasurement, device: Device | None, named: bool, missing: str) -> Markup:
+def why_none(facts: Facts) -> str:
+    """Why there is no such picture, as a sentence; "" where there is one, or nothing was timed."""
+    measurement = facts.measurement
+    reasons = [_why_not(shape, facts.measured_on) for shape in (measurement.shapes if measurement is not None else [])]
+    said = next((reason for reason in reasons if reason), "")
+    return f"No roofline: {said}" if said and None not in reasons else ""
+
+
+def _shape(shape: ShapeMeasurement, device: Device | None, named: bool) -> Markup:
     head = el("h3", ", ".join(map(number_text.tensor, shape.inputs))) if named else None
     bandwidth = number_text.known(device.copy_bandwidth) if device is not None else None
     rate = number_text.known(device.matmul_rate) if device is not None else None
     times = _times(shape)
-    if not times or not number_text.known(shape.bytes) or bandwidth is None:
-        return div("shape", head, el("p", _why_not(shape, bandwidth, bool(times), missing), class_="nothing"))
-    assert shape.bytes is not None
+    if (why := _why_not(shape, device)) is not None:
+        return div("shape", head, el("p", why or "nothing was timed", class_="nothing"))
+    assert shape.bytes is not None and bandwidth is not None
     if not number_text.known(shape.flops) or rate is None:
         return div("shape", head, _bandwidth(shape, shape.bytes, times, bandwidth, rate))
     assert shape.flops is not None
@@ -54,14 +63,17 @@ def _times(shape: ShapeMeasurement) -> dict[str, Timing]:
     return found
 
 
-def _why_not(shape: ShapeMeasurement, bandwidth: float | None, timed: bool, missing: str) -> str:
-    if not timed:
-        return "Not measured: " + number_text.stop(missing, "no time was taken")
-    if bandwidth is None:
-        return "Not measured: the device’s own rates were not recorded."
+def _why_not(shape: ShapeMeasurement, device: Device | None) -> str | None:
+    """Why a set of shapes has no picture; "" where nothing was timed, None where there is one."""
+    if not _times(shape):
+        return ""
+    if device is None or number_text.known(device.copy_bandwidth) is None:
+        return "the device’s own rates were not recorded."
+    if number_text.known(shape.bytes):
+        return None
     return (
-        "Not known: how many bytes a call has to move cannot be told from the shapes, for instance because only a part "
-        "of an input is read."
+        "how many bytes a call has to move cannot be told from the shapes, for instance because only a part of an input "
+        "is read."
     )
 
 
@@ -74,7 +86,6 @@ def _bandwidth(
     bars = []
     for label, kind, _ in ROWS:
         if label not in times:
-            bars.append(Bar(label, kind, None, span("missing", number_text.NOT), says=f"{label}: {number_text.NOT}"))
             continue
         reached = count / (times[label].median * 1e-6)
         share = reached / bandwidth
@@ -88,7 +99,7 @@ def _bandwidth(
     elif shape.flops is None:
         why = "How many operations a call needs is not known, so it is held against memory alone."
     else:
-        why = "The device’s rate of matrix products was not measured, so it is held against memory alone."
+        why = "The device’s rate of matrix products is not known, so it is held against memory alone."
     text = (
         f"{why} A call has to move at least {number_text.size(count)}; the bars show how much of the bandwidth that a plain "
         f"copy reaches here ({number_text.si(bandwidth, 'B/s')}, the line at 100 %) is put to that use. Longer is better."

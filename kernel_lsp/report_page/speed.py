@@ -8,7 +8,8 @@ from kernel_lsp.speedup import factor
 
 from .bars import Bar, chart
 from .facts import Facts
-from .html import Markup, details, div, el, section, span, table
+from .html import Markup, details, div, el, section, table
+from .roofline import why_none
 
 #: Rows of a chart: the field of a ShapeMeasurement, its name, its colour, and whether it is a further figure.
 ROWS = (
@@ -28,7 +29,9 @@ def speed(facts: Facts) -> Markup:
     measurement = facts.measurement
     assert measurement is not None
     parts = [_shape(shape, measurement) for shape in measurement.shapes]
-    notes = [f"Not measured: {number_text.stop(measurement.missing)}"] if measurement.missing else []
+    missing = [*_missing(measurement), *([measurement.missing.rstrip(".")] if measurement.missing else [])]
+    notes = [f"Not measured: {'; '.join(missing)}."] if missing else []
+    notes += [why] if (why := why_none(facts)) else []
     notes.append("Bars are medians; the whiskers reach from the 20th to the 80th percentile. Shorter is better.")
     if any(timed is not None for s in measurement.shapes for timed in (s.kernel_graph, s.eager_graph)):
         notes.append("Replayed: the same call from a CUDA graph, without the time that Python takes to launch it.")
@@ -39,6 +42,17 @@ def speed(facts: Facts) -> Markup:
         _left_out(measurement),
         details("The figures as a table", _table(measurement)),
     )
+
+
+def _missing(measurement: Measurement) -> list[str]:
+    """Which of the three was not timed, why, and at how many of the sets of shapes."""
+    found = []
+    for name, label in (("kernel", "the kernel"), ("compiled", "torch.compile"), ("eager", "eager")):
+        count = sum(number_text.timed(getattr(shape, name)) is None for shape in measurement.shapes)
+        of = f" at {count} of {len(measurement.shapes)} sets of shapes" if count < len(measurement.shapes) else ""
+        why = measurement.compiled_missing.removeprefix("torch.compile: ").rstrip(".") if name == "compiled" else ""
+        found += [f"{label}{of}{f' ({why})' if why else ''}"] if count else []
+    return found
 
 
 def _left_out(measurement: Measurement) -> list[Markup]:
@@ -57,26 +71,17 @@ def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
     bars = []
     for name, label, kind, minor, _ in _rows(shape):
         timing = timings[name]
-        if timing is None:
-            if not minor:
-                bars.append(
-                    Bar(label, kind, None, span("missing", number_text.NOT), says=f"{label}: {number_text.NOT}")
-                )
+        if timing is None:  # the note below the charts says so
             continue
         says = f"{label}: {unit(timing.median)}, from {unit(timing.low)} to {unit(timing.high)}"
         text = [el("b", unit(timing.median)) if not minor else unit(timing.median)]
         aside = _ratio(timing, timings["kernel"]) if kind in ("eager", "compiled") and not minor else ""
         bars.append(Bar(label, kind, timing.median, text, timing.low, timing.high, aside=aside, minor=minor, says=says))
     marks = [(at, unit.tick(at)) for at in number_text.ticks(reach)] if there else []
-    missing = [] if shape.compiled or not measurement.compiled_missing else [measurement.compiled_missing]
     return div(
         "shape",
         el("h3", ", ".join(map(number_text.tensor, shape.inputs)) or "Inputs not recorded", _calls(shape, measurement)),
-        chart(bars, reach, marks),
-        [
-            el("p", f"torch.compile not measured: {number_text.stop(why.removeprefix('torch.compile: '))}")
-            for why in missing
-        ],
+        chart(bars, reach, marks) if bars else None,
         _kept(shape),
         _spans(shape),
     )
@@ -131,9 +136,7 @@ def _table(measurement: Measurement) -> Markup:
         inputs = [", ".join(map(number_text.tensor, shape.inputs)) or "not recorded"] if several else []
         for _, label, kind, minor, timing in _rows(shape):
             called = f"{kind}, replayed" if minor else label.replace("…", "torch.compile")
-            if timing is None:
-                rows.append([*inputs, called, number_text.NOT, "", "", ""])
-            else:
+            if timing is not None:
                 cells = [f"{value:.2f}" for value in (timing.median, timing.low, timing.high)]
                 rows.append([*inputs, called, *cells, str(timing.runs)])
     head = [*(["inputs"] if several else []), "", "median µs", "20th percentile", "80th percentile", "runs"]

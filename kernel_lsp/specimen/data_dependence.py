@@ -8,6 +8,10 @@ from typing import NamedTuple
 #: calls that make a Python number of a tensor
 _TAKES_OUT = frozenset(["item", "tolist", "int", "float", "bool"])
 _DECIDE = "Choose between the results with torch.where, or decide before the module is called."
+_WHOLE = (
+    "Compute with the whole tensor, and weight what is not selected by 0 (a mask), so that no size depends on values; or do "
+    "this outside the module."
+)
 _REPEAT = "Make the number of steps an argument or a setting, or leave the loop outside the module."
 _CHECK = "Check it before the module is called."
 _KEEP = "Take sizes from shapes, keep the value a tensor, or pass the number to forward as an argument."
@@ -19,10 +23,11 @@ _DECIDING: tuple[tuple[str, type[ast.If | ast.While | ast.Assert], str], ...] = 
 
 
 class Told(NamedTuple):
-    """``what``: the code that the line depends on, as a clause; ``advice``: a sentence."""
+    """``what``: the code that the line depends on, as a clause; ``advice``: a sentence; ``of_size``: whether it is a size."""
 
     what: str
     advice: str
+    of_size: bool = False
 
 
 def described(path: str, line: int) -> Told | None:
@@ -39,9 +44,13 @@ def described(path: str, line: int) -> Told | None:
             if isinstance(node, kind) and node.test.lineno <= line <= (node.test.end_lineno or 0):
                 colon = "" if keyword == "assert" else ":"
                 what = f"`{keyword} {ast.unparse(node.test)}{colon}`"
+                if keyword == "if" and (sizes := _sizes_in(node.test)):
+                    return Told(what + _sized_by(sizes, functions), _WHOLE, of_size=True)
                 return Told(what + _where_from(node.test, functions), advice)
         if isinstance(node, ast.IfExp):
             what = f"`{ast.unparse(node.test)}`, which chooses"
+            if sizes := _sizes_in(node.test):
+                return Told(what + _sized_by(sizes, functions), _WHOLE, of_size=True)
             return Told(what + _where_from(node.test, functions), _DECIDE)
         taken = [n for n in ast.walk(node) if isinstance(n, ast.Call) and _takes_out(n) and n.lineno <= line]
         if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.ClassDef) and taken:
@@ -54,6 +63,54 @@ def _takes_out(node: ast.AST) -> bool:
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     return name in _TAKES_OUT and (isinstance(node.func, ast.Attribute) or len(node.args) == 1)
+
+
+def _sizes_in(test: ast.expr) -> list[ast.expr]:
+    """The sizes in a condition that looks at nothing of a tensor but sizes: ``tok.numel()``; [] for any other."""
+    found: list[ast.expr] = []
+    left = [test]
+    while left:
+        node = left.pop()
+        if _is_size(node):
+            found.append(node)
+        elif isinstance(node, ast.BoolOp | ast.BinOp | ast.UnaryOp | ast.Compare):
+            left += [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+        elif not (isinstance(node, ast.Constant | ast.Name) or _is_setting(node)):
+            return []
+    return found
+
+
+def _is_size(node: ast.expr) -> bool:
+    """``t.shape``, ``t.size(0)``, ``t.numel()``, ``len(t)``, or an element of one."""
+    if isinstance(node, ast.Subscript):
+        return _is_size(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "shape"
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("size", "numel", "nelement")
+    return isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
+
+
+def _is_setting(node: ast.expr) -> bool:
+    """``self.limit``."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _sized_by(sizes: list[ast.expr], functions: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> str:
+    """Where the tensor of such a size was given its value: "; `tok = x[rows]`, line 12"."""
+    names = {n.id for size in sizes for n in ast.walk(size) if isinstance(n, ast.Name)}
+    inner = max(functions, key=lambda f: f.lineno, default=None)
+    given = [
+        n
+        for n in (ast.walk(inner) if inner is not None else ())
+        if isinstance(n, ast.Assign)
+        and n.lineno < sizes[0].lineno
+        and any(isinstance(part, ast.Name) and part.id in names for target in n.targets for part in ast.walk(target))
+    ]
+    last = max(given, key=lambda n: n.lineno, default=None)
+    return f"; `{ast.unparse(last)}`, line {last.lineno}" if last is not None else ""
 
 
 def _where_from(test: ast.expr, functions: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> str:

@@ -69,7 +69,7 @@ def export(
         at, line = (path, found) if found is not None else _forward_at(module) or (path, 1)
         detail = _plainly(error, at, line)
         if detail.startswith(_ON_VALUES) and (told := data_dependence.described(at, line)) is not None:
-            detail, advice = f"{_ON_VALUES} ({told.what})", told.advice
+            detail, advice = f"{_A_SIZE if told.of_size else _ON_VALUES} ({told.what})", told.advice
             return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=advice)
         return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=_advice(detail))
 
@@ -82,7 +82,7 @@ def breaks_the_graph(error: errors.NotExportable) -> bool:
 #: how the detail of an error begins → what to do about it
 _ADVICE = {
     _ON_VALUES: "Data-dependent control flow must become torch.where, or stay outside the module.",
-    _A_SIZE: "Data-dependent control flow must become torch.where, or stay outside the module.",
+    _A_SIZE: "Take sizes from shapes or arguments, and weight by a mask what is selected by values.",
     _IN_NUMPY: "Use torch's own functions there.",
     _OBJECT: "Return one of these from a module of its own, and make the object outside it; or leave it to torch.",
     _NOT_REBUILT: "Set its fields by its constructor alone, or return a tuple and make the object outside the module; or leave it to torch.",

@@ -14,7 +14,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
-from .graph.assumed import environment
+from .graph.assumptions import environment
 from .graph.build import expr_of, normalise
 from .graph.sizes import ONE
 

@@ -109,6 +109,13 @@ def test_the_place_of_a_page_is_said(folder: Path, capsys: pytest.CaptureFixture
     assert (folder / "page.html").exists()
 
 
+def test_an_error_stands_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No line says before it that there is no verdict."""
+    assert cli.main(["generate", "model/classes.py::C0"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "" and captured.out.startswith("✗ C0: No example inputs for C0.")
+
+
 def test_a_recording_without_a_folder_runs_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = ["python", "-c", "open('ran', 'w')"]
     text = said(capsys, "record", "--output", "nowhere/run.json", "--", *program)

@@ -11,6 +11,7 @@ from kernel_lsp import errors, schema
 from kernel_lsp.commands.report_table import columns_for, footer, names, print_reports, reason_of, table_of
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.errors import surface
+from kernel_lsp.validation import plan
 
 
 def timing(median: float) -> schema.Timing:
@@ -74,12 +75,13 @@ def test_the_check_is_named_whose_error_was_the_largest():
     for one, check in zip(tasks, checks, strict=True):
         one.report.candidates[0].verdict.error_check = check
     said = footer(tasks, columns_for(tasks, 132)[0])
-    assert "The largest error was not on the example inputs but in another check: huge values (A, C)." in said
-    assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("The largest error")]
-    assert not [line for line in said if "amplify rounding" in line]
+    assert "Largest errors in other checks than the example inputs: huge values (A, C)." in said
+    assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
     tasks[2].report.candidates[0].verdict.eager_error = 4.0
-    (said,) = [line for line in footer(tasks, columns_for(tasks, 132)[0]) if line.startswith("The largest error")]
-    assert said.endswith("Eager itself is about as far from float64 in a check (C): its inputs amplify rounding.")
+    (said,) = [line for line in footer(tasks, columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
+    assert said.endswith("huge values (A, C). Eager's own is as large there: C.")
+    (said,) = footer(tasks[2:], columns_for(tasks, 132)[0])
+    assert said == "Largest error: in the check “huge values”; eager's own is as large there."
 
 
 def test_each_of_several_examples_has_a_line(capsys, monkeypatch):
@@ -99,11 +101,47 @@ def test_each_of_several_examples_has_a_line(capsys, monkeypatch):
     ]
 
 
-def test_the_legend_is_of_columns_that_are_shown():
+def test_the_header_says_what_the_figures_of_a_kernel_are():
     for width, there in ((132, True), (70, False)):
-        columns, _ = columns_for([TIMED], width)
-        assert ("registers" in printed([TIMED], width)) == there
-        assert any("Registers" in line and "sm_90" in line for line in footer([TIMED], columns)) == there
+        header = " ".join(printed([TIMED], width).partition("─")[0].split())
+        assert all((words in header) == there for words in ("registers", "spills", "in bytes", "for sm_90"))
+
+
+#: what the validation of a module without a GPU cannot check, and two layouts whose output has other strides
+LIMITS = [
+    *plan.INTERPRETER_LIMITS,
+    *(
+        f"the strides of its output for inputs in another memory layout ({layout} memory): in memory it is contiguous, "
+        f"eager's is in the order of dims {order}"
+        for layout, order in (("transposed", "0, 2, 1"), ("permuted", "1, 0, 2"))
+    ),
+]
+
+
+def test_at_most_five_lines_stand_below_the_table_of_one_class(capsys, monkeypatch, tmp_path):
+    """At 80 columns, each of which says another thing."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    missing = "no CUDA GPU here: torch 2.13.0+cpu is built without CUDA."
+    one = task("rms_norm.py::RMSNorm", schema.Measurement(missing=missing))
+    one.report.device = schema.Device("Triton interpreter (CPU)", "interpreter", torch="2.13.0+cpu", triton="3.7.1")
+    one.report.file = str(tmp_path / "kernels/rms_norm_triton.py")
+    verdict = one.report.candidates[0].verdict
+    verdict.limits, verdict.error_check = LIMITS, "infinities among the inputs"
+    print_reports([one], page="page.html")
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    below = [line for line in lines[lines.index("") + 1 :] if line]
+    below = below[next(i for i, line in enumerate(below) if "RMSNorm" in line) + 1 :]
+    assert below == [
+        "Validated on Triton interpreter (CPU), torch 2.13.0+cpu, triton 3.7.1.",
+        "Largest error: in the check “infinities among the inputs”.",
+        "Not measured: no CUDA GPU here: torch 2.13.0+cpu is built without CUDA.",
+        "Not checked: races; TF32 and fast math; the example's sizes; output strides.",
+        "The kernel is kernels/rms_norm_triton.py. The report is page.html.",
+    ]
+    verdict.limits = [*LIMITS, "train mode: it draws other random numbers than eager"]
+    print_reports([one], more="--format json")
+    assert "Not checked: races; TF32 and fast math; 3 more: --format json." in capsys.readouterr().out
 
 
 def test_sources_are_told_of_where_a_model_was_asked(capsys):
@@ -169,7 +207,7 @@ def test_checks_that_were_left_out_are_counted(capsys):
     assert "skipped" not in capsys.readouterr().out
     verdict.skipped = ["float64", "train mode"]
     print_reports([some])
-    assert "Checks: E 10 passed, 2 skipped. --thorough makes all of them." in capsys.readouterr().out
+    assert "Checks: 10 passed, 2 skipped (--thorough makes all of them)." in capsys.readouterr().out
 
 
 def test_what_is_not_there_says_why():

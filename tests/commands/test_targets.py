@@ -10,12 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from kernel_lsp import cli, errors
 from kernel_lsp.analysis import not_found
+from kernel_lsp.commands.generate import tasks_for
+from kernel_lsp.commands.targets import one_class
 from kernel_lsp.errors import surface
 from tests import nursery
 
@@ -236,3 +239,105 @@ def test_a_class_without_inputs(project: Path) -> None:
     file.write_text(f"{NO_INPUTS}\n\n{stub}")
     done = run("net/scaled.py::Scaled")
     assert done.returncode == 0, done.stdout
+
+
+PARTS = """import torch
+
+
+class Norm(torch.nn.Module):
+    def forward(self, x):
+        return x / x.norm()
+
+
+class Gate(torch.nn.Module):
+    def forward(self, x):
+        return x * x.sigmoid()
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.Sequential(Norm(), Gate())
+
+    def forward(self, x):
+        return self.parts(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (PARTS.split("class Gate")[0], "Norm"),
+        (PARTS, None),
+        (PARTS + "\n\ndef get_inputs_Gate():\n    return [torch.ones(2)]\n", "Gate"),
+        (PARTS + "\n\ndef get_inputs():\n    return [torch.ones(2)]\n", "Block"),  # which the others are parts of
+        (PARTS.replace("Norm(), ", "") + "\n\ndef get_inputs():\n    return [torch.ones(2)]\n", None),
+    ],
+)
+def test_a_file_means_its_only_class(
+    text: str, meant: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the only one that has example inputs and is no part of another."""
+    monkeypatch.chdir(tmp_path)
+    Path("block.py").write_text(text)
+    if meant is None:
+        assert cli.main(["explain", "block.py"]) == 2
+        assert "block.py names no class." in capsys.readouterr().err
+    else:
+        assert one_class("block.py") == (Path("block.py"), meant)
+
+
+def test_explain_takes_the_only_class_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("norm.py").write_text(PARTS.split("class Gate")[0])
+    assert cli.main(["explain", "norm.py"]) == 2  # it has no inputs
+    said = capsys.readouterr()
+    assert "No example inputs for Norm." in said.err and "def get_inputs_Norm" in said.out
+
+
+def test_the_form_for_pyproject_where_an_object_is_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the inputs where the constructor takes a configuration, and a line says why it is not there where forward does."""
+    monkeypatch.chdir(tmp_path)
+    text = "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self, config):\n        self.size = config.size\n\n"
+    Path("net.py").write_text(text + "    def forward(self, x):\n        return x * self.size\n")
+    assert cli.main(["generate", "net.py"]) == 2
+    said = capsys.readouterr().out
+    assert "types.SimpleNamespace(" in said
+    assert "beside get_init_inputs_Net(): a table cannot hold config, which is an object." in said
+    table = tomllib.loads(said.partition("object.\n")[2])["tool"]["kernel-lsp"]["inputs"]["net.py::Net"]
+    assert table == {"args": ["float32[8, 64]"]}
+    head = "from transformers import Cache\n"
+    Path("net.py").write_text(head + text + "    def forward(self, x, cache: Cache):\n        return x\n")
+    assert cli.main(["generate", "net.py"]) == 2
+    said = capsys.readouterr().out
+    assert "There is no form for pyproject.toml: a table cannot hold config and cache, which are objects." in said
+    assert "[tool.kernel-lsp" not in said
+
+
+def test_parts_of_another_class_without_inputs_share_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And do not count; a class that none instantiates does. With --strict all of them do."""
+    monkeypatch.chdir(tmp_path)
+    Path("block.py").write_text(PARTS)
+    assert cli.main(["generate", "block.py"]) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("✗ Block: No example inputs for Block.") and "get_inputs_Norm" not in said
+    assert "2 classes without example inputs, parts of others: Norm, Gate." in said
+    assert "For a stub: kernel-lsp generate block.py::Norm" in said
+    tasks = tasks_for("block.py", write=False)
+    for task in tasks:
+        task.error = errors.NoExampleInputs(class_name=task.name)
+    assert [task.status() for task in tasks] == [0, 0, 2]
+    assert cli.main(["generate", ".", "--html", "page.html"]) == 0
+    assert "parts of others: Norm, Gate" in capsys.readouterr().out
+    assert "Norm</h" not in Path("page.html").read_text("utf-8")
+    assert cli.main(["generate", "block.py", "--strict"]) == 2
+    said = capsys.readouterr().out
+    assert "✗ Norm: No example inputs" in said and "✗ Gate: No example inputs" in said
+    assert cli.main(["generate", "block.py::Norm"]) == 2
+    assert "def get_inputs_Norm" in capsys.readouterr().out

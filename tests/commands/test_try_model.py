@@ -37,7 +37,7 @@ def test_what_cannot_be_tried_says_why(tmp_path: Path) -> None:
     shutil.copy(CASES["RMSNorm"].path, tmp_path)
     done = try_it(tmp_path, "kernelllm", "rms_norm.py::RMSNorm")
     assert done.returncode == 2 and "kernelllm is not in" in done.stderr
-    done = try_it(tmp_path, "kernelllm", "rms_norm.py")
+    done = try_it(tmp_path, "kernelllm", ".")
     assert done.returncode == 2 and "FILE::CLASS" in done.stderr
 
 

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from kernel_lsp.envelope.tree import configuration
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
 
 
 def seen(module: Any) -> int:
@@ -73,6 +75,23 @@ class Holds(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.inner(x) * seen(self.inner)
+
+
+def test_the_kernel_file_says_what_stays_as_it_was() -> None:
+    x = torch.ones(4, 8)
+    for module, said in (
+        (
+            Counted(),
+            "self.calls, self.total, self.shapes stay as they were where the kernel runs: no method reads them.",
+        ),
+        (Warming(), "self.total, self.shapes stay as they were where the kernel runs: no method reads them."),
+        (nn.ReLU(), ""),
+    ):
+        exported = capture(module.eval(), (x,))
+        made = synthesize(module, exported, class_name=type(module).__name__, import_from="counters")
+        docstring = made[0].source.split('"""')[1]
+        lines = [line for line in docstring.splitlines() if "where the kernel runs" in line]
+        assert lines == ([said] if said else [])
 
 
 @pytest.mark.parametrize(

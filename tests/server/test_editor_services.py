@@ -322,8 +322,8 @@ async def test_an_interpreter_that_is_not_there_is_told_of_before_it_is_needed(c
     await client.until(lambda: client.messages)
     client.open(other)
     assert [message.message for message in client.messages] == [
-        "The worker's interpreter could not be started: /no/such/python: No such file or directory. "
-        "Set kernelLsp.interpreter to a Python that has torch and triton."
+        "The worker's interpreter could not be started. Set kernelLsp.interpreter to a Python that has torch and triton. "
+        "Details: /no/such/python: No such file or directory"
     ]
 
 

@@ -26,6 +26,11 @@ CASES = {
         5,
         ["(`if x.sum() > 0:`)", "torch.where"],
     ),
+    "tok = x[x.sum(1) > 0]\n        if tok.numel() == 0:\n            return x\n        return tok * 2": (
+        "NotExportable",
+        6,
+        ["a size depends on values", "(`if tok.numel() == 0:`; `tok = x[x.sum(1) > 0]`, line 5)", "(a mask)"],
+    ),
     "n = int(lengths.max())\n        return torch.zeros(n) + x.sum()": (
         "NotExportable",
         5,
@@ -79,6 +84,9 @@ def test_the_message_says_where_and_what_to_do(worker: Client, write: Callable[.
             "; `k = x.sum().item()`, line 2",
             "where",
         ),
+        ("y = x * 2 if len(x) and self.on else x\n", 1, "`len(x) and self.on`, which chooses", "(a mask)"),
+        ("if x.shape[0] > self.most:\n    x = x[: self.most]\n", 1, "`if x.shape[0] > self.most:`", "(a mask)"),
+        ("if x.shape[0] > 0 and x.max() > 0:\n    x = x * 2\n", 1, "`if x.shape", "torch.where"),
         ("for _ in range(n.item()):\n    x = x * 2\n", 1, "`n.item()`, a number", "keep the value a tensor"),
     ],
 )

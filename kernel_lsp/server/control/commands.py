@@ -113,7 +113,8 @@ async def _start(session: Session, kind: str, arguments: tuple[Any, ...]) -> str
 
 
 def _refused(error: UserError) -> CommandRefused:
-    refused = CommandRefused(str(error))
+    """The answer to a command; a client shows its message in little room."""
+    refused = CommandRefused(error.detail_last())
     refused.data = error.to_json()
     return refused
 

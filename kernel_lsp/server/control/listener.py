@@ -6,7 +6,7 @@ import datetime
 from typing import TYPE_CHECKING
 
 from kernel_lsp import kernel_file
-from kernel_lsp.errors import KernelFileEdited, UserError
+from kernel_lsp.errors import KernelFileEdited, UserError, from_json
 
 from ..features.report import rewrite_report
 from ..model.class_state import ClassState
@@ -75,11 +75,12 @@ class Listener:
     def _tell_faults(self, job: Job, *, asked: bool) -> None:
         """What the synthesizer failed at: into the log, and shown if the user asked for the job just now."""
         validated = job.report.candidates if job.report is not None else []
-        faults = {fault["message"]: fault["code"] for entry in validated for fault in entry.candidate.faults}
-        for text, code in faults.items():
+        faults = {fault["message"]: fault for entry in validated for fault in entry.candidate.faults}
+        for text, fault in faults.items():
             self._session.connection.log_message(text, "warning")
             if asked and not self._session.closing:
-                self._session.connection.show_failure(text, "warning", code=code)
+                told = from_json(fault).detail_last()
+                self._session.connection.show_failure(told, "warning", code=fault["code"])
 
     def _failed(self, job: Job, error: UserError, record: Record | None) -> None:
         """Into the log always; into the user's face only if they asked for it just now."""

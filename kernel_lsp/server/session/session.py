@@ -127,7 +127,7 @@ class Session(State):
         """The worker could not be started: an interpreter that is not there is told of before it is needed, once."""
         if isinstance(error, errors.InterpreterMissing) and str(error) not in self._told and not self.closing:
             self._told.add(str(error))
-            self.connection.show_failure(str(error), "warning", code=type(error).__name__, uri=uri)
+            self.connection.show_failure(error.detail_last(), "warning", code=type(error).__name__, uri=uri)
 
     def _devices_named(self) -> None:
         """The worker named its devices: what was validated on another one may not hold here."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing, Verdict
 
 NOT = "not measured"
-_STATUS = {"ok": "is correct", "slower": "is correct, but no faster", "outdated": "is out of date"}
+_STATUS = {"ok": "is correct", "slower": "is correct, but no faster"}
 
 
 def hover_markdown(class_name: str, s: ClassState, links: str, now: datetime.datetime | None = None) -> str:
@@ -49,15 +49,15 @@ def hover_markdown(class_name: str, s: ClassState, links: str, now: datetime.dat
     lines.append(f"{verdict_line(kernel, s)} {where(s, now)}")
     if s.correct:
         lines += [*speed_lines(s), accuracy(verdict)]
-    elif s.outdated and (differs := what_differs(verdict.reason)):
-        lines.append(differs)
     return "\n\n".join([*lines, links])
 
 
 def verdict_line(kernel: str, s: ClassState) -> str:
     """As in ``✓ **RMSNormTriton** is correct.``: what an editor without diagnostics shows has to hold it."""
     assert s.verdict is not None
-    mark = "▼" if s.regression else "✓" if s.correct else "↻" if s.outdated else "✗"
+    if s.outdated:
+        return f"↻ **{kernel}** does not fit any more. {what_differs(s.verdict.reason)}".rstrip()
+    mark = "▼" if s.regression else "✓" if s.correct else "✗"
     words = _STATUS.get(s.verdict.status, f"is not usable ({s.verdict.status})")
     words = words.replace("is correct", f"is correct{at_precision(s.verdict.held_to)}")
     words += f", but {slower_by(s)} than before" if s.regression else ""

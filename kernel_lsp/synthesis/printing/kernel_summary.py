@@ -42,6 +42,14 @@ def precisions(host: Host) -> str:
     return " ".join(text for word, text in _PRECISIONS.items() if word in used)
 
 
+def counters(names: list[str]) -> str:
+    """What becomes of attributes that the module counts in; "" where there are none."""
+    if not names:
+        return ""
+    stay, read = ("stays as it was", "it") if len(names) == 1 else ("stay as they were", "them")
+    return f"{_first_of(names, _MOST_ALIKE)} {stay} where the kernel runs: no method reads {read}."
+
+
 def traffic(graph: Graph, host: Host, hints: Hints) -> str:
     """What has to be read and written at the least for the example, and what is added by tensors between kernels."""
 

@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.rules import table_of
 from kernel_lsp.envelope.signature import Signature
+from kernel_lsp.envelope.tree import counters
 from kernel_lsp.envelope_constants import (
     CONSTANTS,
     LIBDEVICE,
@@ -122,7 +123,8 @@ def compose(
     ahead = replayed and replay.begins_ahead(_given(host), len(host.held), _counted(host, graph))
     standard = [*(replay.imports(ahead=ahead, records=records) if replayed else []), *(["import sys"] if named else [])]
     own = [*named_results.imports(graph.output_spec), *import_lines(import_from, import_file, outer, made.alias)]
-    parts = [_module_docstring(class_name, graph, host, hints, replayed), _imports(host, own, standard)]
+    said = _module_docstring(class_name, graph, host, hints, replayed, counters(module))
+    parts = [said, _imports(host, own, standard)]
     constants = [*named, CONSTANTS["_DEVICE"], CONSTANTS["_PLAIN"]]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
         constants.append(CONSTANTS["_MOST_ELEMENTS"])
@@ -179,7 +181,9 @@ _COLLAPSED = (
 )
 
 
-def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, replayed: bool) -> str:
+def _module_docstring(
+    class_name: str, graph: Graph, host: Host, hints: Hints, replayed: bool, counted: list[str]
+) -> str:
     count, launches = len(host.kernels), len(host.programs)
     kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
     if launches > count:
@@ -209,6 +213,8 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
         lines += ["", *textwrap.wrap(_ROUNDED[graph.precision], _WIDTH)]
     if replayed:
         lines += ["", *textwrap.wrap(replay.ABOUT, _WIDTH)]
+    if counted:
+        lines += ["", *textwrap.wrap(kernel_summary.counters(counted), _WIDTH)]
     return '"""' + "\n".join(lines) + '\n"""'
 
 
