@@ -65,7 +65,7 @@ def _quotients(self: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _boxes(self: Any, boxes: torch.Tensor) -> torch.Tensor:
-    area = torch.zeros(boxes.shape[:-1])
+    area = boxes.new_zeros(boxes.shape[:-1])
     valid = (boxes[..., 2] > boxes[..., 0]) & (boxes[..., 3] > boxes[..., 1])
     area[valid] = (boxes[valid][:, 2] - boxes[valid][:, 0]) * (boxes[valid][:, 3] - boxes[valid][:, 1])
     return area
