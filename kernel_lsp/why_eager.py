@@ -1,13 +1,15 @@
-"""What a kernel file says of calls that run the module's own forward: a line in forward, a method, functions at the end.
+"""What a kernel file says of calls that run the module's own forward: a line in forward, methods, functions at the end.
 
-The class logs once for each reason why the kernel does not run, has ``why_not(*args)``, and warns at import when the
-class that it was validated for has changed. All of it is in the file, which works without kernel-lsp. The pipelines add
-it to every kernel, from any generator; what reads a kernel's text for another purpose takes it off. The standard library alone.
+The class logs once for each reason why the kernel does not run, has ``why_not(*args)``, where it replays CUDA graphs also
+``why_not_replayed(*args)``, and warns at import when the class that it was validated for has changed. All of it is in the
+file, which works without kernel-lsp. The pipelines add it to every kernel, from any generator; what reads a kernel's text for
+another purpose takes it off. The standard library alone.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import re
 from collections.abc import Iterator
@@ -18,13 +20,20 @@ from kernel_lsp.source_digest import source_digest
 #: the environment variable that turns off the look at the class's source, with the value 0
 VARIABLE = "KERNEL_LSP_CHECK_SOURCE"
 METHOD = "why_not"
-_SAID = "In words, the first condition that keeps a call from the kernel; None where the kernel runs."
+_OF_REPLAYS = "why_not_replayed"
+#: a name that a class of the user's may have itself: then it gets none of the methods
+TAKEN = re.compile(rf"\b({METHOD}|{_OF_REPLAYS})\b")
+_SAID = {
+    METHOD: "In words, the first condition that keeps a call from the kernel; None where the kernel runs.",
+    _OF_REPLAYS: "In words, why a call launches kernels one by one, or runs eagerly; None where it replays a CUDA graph.",
+}
 _LOG = "_log_why_not"
 _OPENING = "# From here on: why a call runs the module's own forward. No result depends on it."
 #: in the layout of any formatter
 _EXPECTED = re.compile(r"""^_warn_if_changed\(\s*["']([0-9a-f]{8})["']""", re.MULTILINE)
 _NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_warn_if_changed", source_digest.__name__)
 
+_SIGN_OF_HOOKS = '"_forward_hooks"'
 _OF_HOOKS = '"a submodule has a forward hook, or a forward of its own"'
 _OF_DEVICES = """    ".type == _DEVICE": "expected tensors on _DEVICE",
     ".index == torch.cuda.current_device()": "the tensors are on another GPU than torch.cuda.current_device()",
@@ -40,14 +49,24 @@ _OF_TRACING = """    "torch.jit.is_tracing()": "torch.jit.trace records the modu
 """
 _OF_TRANSFORMS = """    "_functorch.maybe_current_level()": "torch.vmap or another transform of torch.func is at work",
 """
-#: of the conditions on the tensors of a table (envelope/tensors.py): the first that fails, spelled out for its tensor
-_SPELLED = """    def of_one(loop):  # the first condition that fails on a tensor of the table
-        table = plain(loop.generators[0].iter)
-        named = [p for p, *_ in _conditions if isinstance(p, ast.NamedExpr) and p.target.id == table]
-        for row in named[0].value.elts:
+#: a table of tensors, and their shapes beside it, or in its rows as in files from before
+_TABLE = """        table, *shapes = getattr(loop.generators[0].iter, "args", [loop.generators[0].iter])
+        table = plain(table)
+"""
+_ROWS = """        rows = named[0].value.elts
+        for row in zip(rows, shapes[0].elts) if shapes else (row.elts for row in rows):
+            tensor, shape = map(plain, row)
+"""
+_TABLE_OF_ROWS = """        table = plain(loop.generators[0].iter)
+"""
+_ROWS_OF_TABLE = """        for row in named[0].value.elts:
             tensor, shape = map(plain, row.elts)
-            for one in loop.elt.values:
-                text = plain(one).replace("== shape", f"== {shape}")
+"""
+#: of the conditions on the tensors of a table (envelope/tensors.py): the first that fails, spelled out for its tensor
+_SPELLED = f"""    def of_one(loop):  # the first condition that fails on a tensor of the table
+{_TABLE}        named = [p for p, *_ in _conditions if isinstance(p, ast.NamedExpr) and p.target.id == table]
+{_ROWS}            for one in loop.elt.values:
+                text = plain(one).replace("== shape", f"== {{shape}}")
                 text = re.sub(r"\\bt\\b", lambda _: tensor, text)
                 if not eval(text, names):
                     return re.sub(r"\\._(?:parameters|buffers)\\['(\\w+)'\\]", r".\\1", text)
@@ -79,22 +98,26 @@ _READ = """        try:
 """
 _UNGUARDED_READ = """        tree = ast.parse(textwrap.dedent(inspect.getsource(envelope)))
 """
-_WORDS = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), f"expected {text}")
+_LOOKED_UP = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), f"expected {text}")
         words = re.sub(r"\\b_[A-Z_]+\\b", lambda name: str(names.get(name[0], name[0])), words)
         if words.startswith("expected ") and isinstance(part, ast.Compare):
             side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
             value = eval(side, names)
             words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
         return text, words"""
-#: ``_WORDS`` before a tensor was told of without its elements
-_WHOLE_WORDS = _WORDS.replace(
+#: the condition that fails, in words; ``_LOOKED_UP`` before a parameter was called ``linear.bias`` where the condition looks it up
+_WORDS = _LOOKED_UP.replace(
+    "return text, words", r"""return text, re.sub(r"\._(?:parameters|buffers|modules)\['(\w+)'\]", r".\1", words)"""
+)
+#: ``_LOOKED_UP`` before a tensor was told of without its elements
+_WHOLE_WORDS = _LOOKED_UP.replace(
     """            value = eval(side, names)
             words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
 """,
     """            words += f", but {side} is {eval(side, names)}"
 """,
 )
-#: ``_WORDS`` before devices and classes of tensors were told in words
+#: the same before devices and classes of tensors were told in words
 _EARLIER_WORDS = """        words = f"expected {text}"
         if isinstance(part, ast.Compare):
             side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
@@ -104,7 +127,7 @@ _REASONS = f'''_conditions, _logged = [], set()
 _MEANINGS = {{
     "torch.is_grad_enabled()": "gradients are required; wrap inference in torch.no_grad()",
     "torch.is_autocast_enabled(": "autocast is on",
-    "._forward_hooks": {_OF_HOOKS},
+    {_SIGN_OF_HOOKS}: {_OF_HOOKS},
     "not self.training": "the module is in training mode; call eval()",
 {_OF_DEVICES}{_OF_VIEWS}{_OF_TRACING}{_OF_TRANSFORMS}}}
 
@@ -198,11 +221,18 @@ _SEVERAL, _SEVERAL_UNTABLED = _of_several(_REASONS), _of_several(_UNTABLED)
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
 #: what the functions had before each change of them, the youngest change first: (text since then, text before)
 _CHANGES = (
+    # Hooks and what is None are looked up in dictionaries, and shapes stand beside the table of tensors.
+    [
+        (_WORDS, _LOOKED_UP),
+        (f"{_SIGN_OF_HOOKS}:", '"._forward_hooks":'),
+        (_TABLE, _TABLE_OF_ROWS),
+        (_ROWS, _ROWS_OF_TABLE),
+    ],
     [(_NAMED, ""), (_READ, _UNGUARDED_READ)],  # it is looked whether the source is still that of the class
     [(_OF_HOOKS, '"a submodule has a forward hook"')],  # a forward of a submodule's own is looked for
     [(_OF_TRANSFORMS, "")],
     [(_OF_TRACING, "")],
-    [(_WORDS, _WHOLE_WORDS)],
+    [(_LOOKED_UP, _WHOLE_WORDS)],
     [(_OF_DEVICES, ""), (_WHOLE_WORDS, _EARLIER_WORDS)],
     [(_OF_VIEWS, "")],
 )
@@ -262,7 +292,7 @@ def added(body: str, class_name: str, digest: str = "", method: bool = True) -> 
     """The body of a kernel file with all of that, in place of what it had of it; as it is where its form is not known.
 
     ``class_name``: of the user's class. ``digest``: see ``digest_of``; without one the file does not look at the class's
-    source. ``method``: whether ``why_not`` is added, a name that a class may use itself.
+    source. ``method``: whether methods are added, whose names a class may use itself (``TAKEN``).
     """
     body = without(body)
     tree = _parsed(body)
@@ -282,12 +312,18 @@ def added(body: str, class_name: str, digest: str = "", method: bool = True) -> 
     lines = body.rstrip("\n").split("\n")
     if method and METHOD not in {getattr(node, "name", "") for node in classes[0].body}:
         end = classes[0].end_lineno or 0
+        said = [f"found = _first_that_fails({passed})", "return found and found[1]"]
+        methods = {METHOD: said, _OF_REPLAYS: _of_replays(forward, body)}
         lines[end:end] = [
-            "",
-            f"    def {METHOD}({ast.unparse(forward.args)}):",
-            f'        """{_SAID}"""',
-            f"        found = _first_that_fails({passed})",
-            "        return found and found[1]",
+            line
+            for name, statements in methods.items()
+            if statements
+            for line in (
+                "",
+                f"    def {name}({ast.unparse(forward.args)}):",
+                f'        """{_SAID[name]}"""',
+                *(f"        {line}" for line in statements),
+            )
         ]
     lines.insert(eager.lineno - 1, " " * eager.col_offset + f"{_LOG}({passed})")
     envelopes = [node for node in classes[0].body if getattr(node, "name", "").startswith("_in_envelope")]
@@ -308,6 +344,48 @@ def _tail(class_name: str, alias: str, digest: str, reasons: str = _REASONS) -> 
         text += "\n\n" + inspect.getsource(source_digest) + changed
     known = {"class": class_name, "base": class_name.partition(".")[0], "alias": alias, "digest": digest}
     return re.sub("<(class|base|alias|digest)>", lambda found: known[found[1]], text)
+
+
+def _of_replays(forward: ast.FunctionDef, body: str) -> list[str]:
+    """What says why a call is not replayed: forward with words in place of what it runs. Empty where nothing of it is replayed."""
+    words = _Words(body)
+    try:
+        told = [words.visit(statement) for statement in copy.deepcopy(forward.body)]
+    except LookupError:
+        return []
+    return [line for node in told if node for line in ast.unparse(node).split("\n")] if words.replayed else []
+
+
+class _Words(ast.NodeTransformer):
+    """Makes forward's statements say what runs instead of running it.
+
+    Raises:
+        LookupError: the kernel file is from before, and lacks the function that says it.
+    """
+
+    def __init__(self, body: str) -> None:
+        self.body, self.replayed = body, False
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
+        return None if ast.unparse(node.value).startswith("_begin") else node
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        value = node.value
+        called = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+        if called.startswith("_replayed"):
+            assert isinstance(value, ast.Call)
+            self.replayed, telling = True, called.replace("_replayed", "_why_direct")
+            if f"def {telling}(" not in self.body:
+                raise LookupError(telling)
+            module, _, inputs, held, *_ = map(ast.unparse, value.args)
+            text = f"{telling}({module}, {inputs}, {held})"
+        elif called == "super().forward":
+            assert isinstance(value, ast.Call)
+            passed = ", ".join(map(ast.unparse, [*value.args, *value.keywords]))
+            text = f"f'runs eagerly: {{self.{METHOD}({passed})}}'"
+        else:
+            text = "'these kernels are launched one by one in every call'"
+        return ast.copy_location(ast.Return(ast.parse(text, mode="eval").body), node)
 
 
 def _eager_return(forward: ast.FunctionDef) -> ast.Return | None:
@@ -339,7 +417,7 @@ def without(body: str) -> str:
     for node in (inner for cls in tree.body if isinstance(cls, ast.ClassDef) for inner in ast.walk(cls)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == _LOG:
             gone |= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-        elif isinstance(node, ast.FunctionDef) and node.name == METHOD and ast.get_docstring(node) == _SAID:
+        elif isinstance(node, ast.FunctionDef) and ast.get_docstring(node) == _SAID.get(node.name, ""):
             first = node.lineno - 1 if not lines[node.lineno - 2].strip() else node.lineno
             gone |= {*range(first, (node.end_lineno or node.lineno) + 1)}
     return "\n".join(line for number, line in enumerate(lines, 1) if number not in gone) + "\n"

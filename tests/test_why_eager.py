@@ -122,7 +122,7 @@ def test_the_first_condition_that_fails_is_told_in_words(load):
         assert layer.why_not(X).endswith("but the module lacks what is looked at")
 
 
-TABLED = BODY.replace(
+PAIRED = BODY.replace(
     """                and type(weight := linear._parameters["weight"]) in _PLAIN
                 and weight.device == device
                 and weight.dtype == torch.float32
@@ -140,9 +140,22 @@ TABLED = BODY.replace(
 ).replace("weight.requires_grad", "any(t.requires_grad for t, _ in tensors)")
 
 
+TABLED = (
+    PAIRED.replace(
+        """((linear._parameters["weight"], (8, 8)), (linear._parameters["bias"], (8,)))""",
+        """(linear._parameters["weight"], linear._parameters["bias"])""",
+    )
+    .replace("all(\n", "all([\n")
+    .replace(
+        "for t, shape in tensors\n                )", "for t, shape in zip(tensors, ((8, 8), (8,)))\n                ])"
+    )
+    .replace("for t, _ in tensors", "for t in tensors")
+)
+
+
 @pytest.mark.parametrize("envelopes", [1, 2])
-def test_of_a_table_the_tensor_is_named_of_which_a_condition_fails(load, envelopes):
-    body = TABLED
+@pytest.mark.parametrize("body", [TABLED, PAIRED], ids=["of today", "from before"])
+def test_of_a_table_the_tensor_is_named_of_which_a_condition_fails(load, envelopes, body):
     if envelopes == 2:
         body += body[body.index("\n    def _in_envelope") :].replace("_in_envelope", "_in_envelope_2")
     layer = load(body=body).LayerTriton().eval()
@@ -166,6 +179,77 @@ def test_of_a_table_the_tensor_is_named_of_which_a_condition_fails(load, envelop
         del layer.linear._parameters["bias"]
         lacking = "expected all parameters and buffers that the kernels read, but the module lacks what is looked at"
         assert told() == lacking
+
+
+def test_a_parameter_that_is_looked_up_is_told_by_its_path(load):
+    body = BODY.replace(
+        'and type(weight := linear._parameters["weight"])',
+        'and linear._parameters["bias"] is None and type(weight := linear._parameters["weight"])',
+    )
+    layer = load(body=body).LayerTriton().eval()
+    assert layer.why_not(X) == "expected linear.bias is None, but linear.bias is a tensor"
+    layer.linear.bias = None
+    with torch.no_grad():
+        assert layer.why_not(X) is None
+    del layer.linear._parameters["bias"]
+    assert layer.why_not(X).endswith("but the module lacks what is looked at")
+
+
+REPLAYED = BODY.replace(
+    """        if not self._in_envelope(x, gain=gain):
+            return super().forward(x, gain=gain)
+        return x * 0
+""",
+    """        begun = _begin(self, (x,))
+        held = self._in_envelope(x, gain=gain)
+        if not held:
+            return super().forward(x, gain=gain)
+        return _replayed(self, scaled, (x,), held, begun)
+""",
+).replace(
+    """class LayerTriton(""",
+    """def _begin(module, inputs):
+    raise AssertionError("it launches")
+
+
+def _why_direct(module, inputs, held):
+    return None if module.eager else "too early"
+
+
+class LayerTriton(""",
+)
+
+
+def test_where_graphs_are_replayed_it_is_told_why_a_call_is_not(load):
+    layer = load(body=REPLAYED).LayerTriton().eval()
+    layer.eager = False
+    assert layer.why_not_replayed(X) == "runs eagerly: gradients are required; wrap inference in torch.no_grad()"
+    with torch.no_grad():
+        assert layer.why_not(X) is None and layer.why_not_replayed(X, gain=1.0) == "too early"
+        layer.eager = True
+        assert layer.why_not_replayed(X) is None
+    assert not hasattr(load().LayerTriton(), "why_not_replayed"), "nothing is replayed there"
+    before = REPLAYED.replace("def _why_direct", "def _something")
+    assert "why_not_replayed" not in why_eager.added(before, "Layer"), "a file that lacks what says it"
+    assert why_eager.without(why_eager.added(REPLAYED, "Layer")) == REPLAYED
+
+
+def test_of_two_kernels_each_says_why_it_is_not_replayed(load):
+    forward = """        held = self._in_envelope(x, gain=gain)
+        if held:
+            return _replayed(self, scaled, (x,), held)
+        if self._in_envelope_2(x, gain=gain):
+            return x * 0
+        return super().forward(x, gain=gain)
+"""
+    start, end = REPLAYED.index("        begun ="), REPLAYED.index("\n    def _in_envelope")
+    envelope = REPLAYED[end:].replace("_in_envelope", "_in_envelope_2").replace("x.dim() == 2", "x.dim() == 3")
+    layer = load(body=REPLAYED[:start] + forward + REPLAYED[end:] + envelope).LayerTriton().eval()
+    layer.eager = False
+    with torch.no_grad():
+        assert layer.why_not_replayed(X) == "too early"
+        assert layer.why_not_replayed(X[None]) == "these kernels are launched one by one in every call"
+        assert layer.why_not_replayed(X[0]) == f"runs eagerly: {layer.why_not(X[0])}"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -322,19 +406,25 @@ def test_what_is_added_is_taken_off_again():
 def test_what_an_earlier_version_added_is_known():
     """Else a kernel file from before would be screened with its functions, which call what no candidate may."""
 
+    def looked_up(text):
+        for since, before in why_eager._CHANGES[0]:
+            text = text.replace(since, before)
+        return text
+
     def unguarded(text):
         look, before = (
             part.replace("<alias>", "Layer").replace("<base>", "Layer").replace("<class>", "Layer")
             for part in (why_eager._LOOK, why_eager._UNGUARDED_LOOK)
         )
         assert look in text and why_eager._READ in text
-        text = text.replace(why_eager._NAMED, "")
+        text = looked_up(text).replace(why_eager._NAMED, "")
         return text.replace(why_eager._READ, why_eager._UNGUARDED_READ).replace(look, before)
 
     tabled = TABLED.format(module="layers")
     text = why_eager.added(tabled, "Layer", "0123abcd")
+    assert looked_up(text) != text and why_eager.without(looked_up(text)) == tabled
     assert why_eager.without(unguarded(text)) == tabled
-    untabled = unguarded(text).replace(why_eager._SPELLED, "").replace(why_eager._OF_TABLES, "")
+    untabled = unguarded(text).replace(looked_up(why_eager._SPELLED), "").replace(why_eager._OF_TABLES, "")
     untabled = untabled.replace(why_eager._LACKS_A_ROW, why_eager._LACKS)
     assert "def of_one" in text and "of_one" not in untabled
     assert why_eager.without(untabled) == tabled and why_eager.added(untabled, "Layer", "0123abcd") == text
@@ -351,8 +441,8 @@ def test_what_an_earlier_version_added_is_known():
     hooked = unguarded(text).replace(why_eager._OF_HOOKS, '"a submodule has a forward hook"')
     untransformed = hooked.replace(why_eager._OF_TRANSFORMS, "")
     untraced = untransformed.replace(why_eager._OF_TRACING, "")
-    before = untraced.replace(why_eager._OF_DEVICES, "").replace(why_eager._WORDS, why_eager._EARLIER_WORDS)
-    whole = untraced.replace(why_eager._WORDS, why_eager._WHOLE_WORDS)
+    before = untraced.replace(why_eager._OF_DEVICES, "").replace(why_eager._LOOKED_UP, why_eager._EARLIER_WORDS)
+    whole = untraced.replace(why_eager._LOOKED_UP, why_eager._WHOLE_WORDS)
     without_views = "".join(line for line in before.splitlines(keepends=True) if "are stored " not in line)
     assert len({text, hooked, untransformed, untraced, whole, before, without_views}) == 7
     for earlier in (hooked, untransformed, untraced, whole, before, without_views):

@@ -1,7 +1,7 @@
 """Conditions that look each module and tensor up once, in the dictionaries that nn.Module has them in.
 
-An attribute of nn.Module that is a module, a parameter or a buffer takes a microsecond to find, one in a ModuleList two,
-and a condition is one of many. An entry of ``_modules`` takes a twentieth of that.
+An attribute of nn.Module that is a module, a parameter or a buffer takes a microsecond to find, also where it is None, one in a
+ModuleList two, and a condition is one of many. An entry of ``_modules`` takes a twentieth of that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _TAKEN = frozenset([*dir(builtins), *keyword.kwlist, "self", "torch", "triton", 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a module or tensor is found: under ``key`` in ``container`` of its owner, whose Python is ``owner``."""
+    """Where a module or tensor is found: under ``key`` in ``container`` of its owner, whose Python is ``owner``.
+
+    ``name``: what it is called from then on; "" of a bias and the like that is None, which is looked at once.
+    """
 
     name: str
     owner: str
@@ -39,7 +42,8 @@ def looked_up_once(
     """
     places = _places(module, tensors, taken)
     names: dict[str, str] = {}  # Python of what has a name by now
-    unnamed = frozenset() if named else frozenset(map(_normal, tensors))
+    unnamed = frozenset(source for source, place in places.items() if not place.name)
+    unnamed |= frozenset() if named else frozenset(map(_normal, tensors))
     return [text if text.startswith("#") else _with_names(text, places, names, unnamed) for text in conditions]
 
 
@@ -51,11 +55,12 @@ def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -
         if path:
             name = fresh(path, used)
             found[_normal(attribute(path))] = _Place(name, _normal(attribute(owner)), "_modules", key)
-        for container in ("_parameters", "_buffers"):
-            for key in getattr(child, container):
+        for container in ("_parameters", "_buffers", "_modules"):
+            for key, value in getattr(child, container).items():
                 source = attribute(f"{path}.{key}" if path else key)
-                if source in tensors:
-                    found[_normal(source)] = _Place(tensors[source], _normal(attribute(path)), container, key)
+                if value is None or source in tensors:
+                    name = tensors.get(source, "")
+                    found[_normal(source)] = _Place(name, _normal(attribute(path)), container, key)
     return found
 
 

@@ -59,7 +59,8 @@ def hooks(module: torch.nn.Module) -> list[str]:
     looked = "{0}._forward_hooks or {0}._forward_pre_hooks" + ("" if patched else ' or "forward" in {0}.__dict__')
     if len(sources) == 1:
         return [f"not ({looked.format(sources[0])})"]
-    return [f"not any({looked.format('m')} for m in ({', '.join(sources)}))"]
+    looked = 'm["_forward_hooks"] or m["_forward_pre_hooks"]' + ("" if patched else ' or "forward" in m')
+    return [f"not any([{looked} for m in ({', '.join(f'{one}.__dict__' for one in sources)})])"]
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:

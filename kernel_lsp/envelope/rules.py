@@ -101,7 +101,7 @@ def conditions(basis: Basis) -> list[str]:
     of_each = basis.arguments if tabled else tensors
     tracked = [f"{one.source}.requires_grad" for one in of_each if one.differentiable]
     if tabled and basis.state[0].differentiable:
-        tracked.append(f"any(t.requires_grad for t, _ in {table})")
+        tracked.append(f"any(t.requires_grad for t in {table})")
     gradients = gradient_conditions(tracked)
     result += headed("no gradients, backward or forward-mode, and no autocast", gradients)
     if basis.opaque:
@@ -110,7 +110,7 @@ def conditions(basis: Basis) -> list[str]:
 
 
 def table_of(conditions: list[str]) -> str:
-    """What conditions call the table of the module's tensors, with their shapes; "" where they have none."""
+    """What conditions call the table of the module's tensors; "" where they have none."""
     found = (re.match(rf"\(({_TABLE}_*) := ", text) for text in conditions)
     return next((match[1] for match in found if match), "")
 

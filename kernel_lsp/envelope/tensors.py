@@ -73,11 +73,13 @@ def alike(tensors: list[Tensor]) -> bool:
 
 
 def table_conditions(tensors: list[Tensor], table: str, device: str) -> list[str]:
-    """The conditions on tensors that are ``alike``: a table of them with their shapes, named ``table``, and what holds of each."""
-    rows = ", ".join(f"({one.source}, {tuple(int(n) for n in one.shape)})" for one in tensors)
+    """The conditions on tensors that are ``alike``: a table of them, named ``table``, and what holds of each, with their shapes."""
+    sources = ", ".join(one.source for one in tensors)
+    shapes = ", ".join(str(tuple(int(n) for n in one.shape)) for one in tensors)
     of_each = f"type(t) in _PLAIN and t.device == {device} and t.dtype == {tensors[0].dtype}"
     of_each += " and t.shape == shape and t.is_contiguous()"
-    return [f"({table} := ({rows}))", f"all({of_each} for t, shape in {table})"]
+    # A list is made faster than what a generator gives is taken one by one.
+    return [f"({table} := ({sources}))", f"all([{of_each} for t, shape in zip({table}, ({shapes}))])"]
 
 
 def _layout_conditions(tensor: Tensor) -> list[str]:

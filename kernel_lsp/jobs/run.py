@@ -7,7 +7,6 @@ import contextlib
 import functools
 import logging
 import os
-import re
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -158,7 +157,7 @@ class Run:
             source = self.read_source()
         except errors.UserError:  # gone since
             return body
-        own = re.search(rf"\b{why_eager.METHOD}\b", source) is not None
+        own = why_eager.TAKEN.search(source) is not None
         path, kernel = os.path.abspath(self.job.path), os.path.abspath(self.kernel)
         folders = os.path.relpath(os.path.dirname(path), os.path.dirname(kernel)).replace(os.sep, "/")
         body = loading.from_both(loading.from_one(body), os.path.basename(path).removesuffix(".py"), folders)

@@ -47,7 +47,7 @@ def test_each_is_named_where_its_type_is_asked_for_and_by_that_name_from_there_o
         'type(weight := layers_0._parameters["weight"]) in _PLAIN',
         "weight.shape == (3, 3)",
         'type(mean := x_._buffers["running_mean"]) in _PLAIN',
-        "mean.device == x.device and layers_1.bias is None",
+        'mean.device == x.device and layers_1._parameters["bias"] is None',
         "self.name == 'self.layers[0]'",
         "not any(m._forward_hooks for m in (layers, layers_0, layers_1, x_))",
     ]

@@ -28,6 +28,7 @@ def _head(class_name: str, ahead: bool) -> str:
 _MOST_GRAPHS = 8  # kept for a module on a device; the one that has not been used for longest makes room
 _MOST_CAPTURES = 64  # where sizes or weights change more often than that, direct launches serve better
 _LOG = logging.getLogger("kernel_lsp.{class_name}")
+_NOT_YET = "no graph is kept for such shapes and weights: the call launches, and captures one"
 _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module{reads if ahead else ""}"""
 
 
@@ -42,6 +43,7 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
         self.captured = {{}}  # signature -> graph, its inputs, its results; the longest unused first
         self.latest = None
         self.captures = 0
+        self.why = _NOT_YET  # of what has no graph, in words
         self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream()  # for copies and captures; what they allocate is reused on it alone
         self.done = torch.cuda.Event()  # nothing reads the copies any more, whichever stream that was on
@@ -68,6 +70,11 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
         self.done.record(stream)
         return results
 
+    def why_direct(self, inputs, held):
+        """In words, why there is no graph for these tensors; None where there is one."""
+        signature = {signature}
+        return None if signature in self.captured else self.why
+
     def first(self, signature, function, inputs, held):
         """The results of launches, which are then captured; without a graph the log says why."""
         if self.captures == _MOST_CAPTURES:
@@ -81,6 +88,7 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.stream(self.stream):
                 copies = [torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x) for x in inputs]
         except torch.OutOfMemoryError:
+            self.why = "there was no memory for copies of the inputs"
             return function(*inputs, *held)
         finally:
             caller.wait_stream(self.stream)
@@ -109,13 +117,16 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
         except Exception as error:
             generator.graphsafe_set_state(before)  # else it would go on waiting for the end of the capture
             self.captures = _MOST_CAPTURES
-            _LOG.info("launches directly from now on, since a capture failed: %s", error)
+            self.why = f"launches directly from now on, since a capture failed: {{error}}"
+            _LOG.info(self.why)
             return
         finally:
             caller.wait_stream(self.stream)
         self.latest = self.captured[signature] = graph, copies, results
+        self.why = _NOT_YET
         if self.captures == _MOST_CAPTURES:
-            _LOG.info("captures no more graphs after %d, since sizes or weights change that often", self.captures)'''
+            self.why = f"no more graphs after {{self.captures}}, since sizes or weights change that often"
+            _LOG.info(self.why)'''
 
 
 #: beside the check of the envelope, which takes longer than all this
@@ -186,7 +197,22 @@ def _function(changed: str, ahead: bool) -> str:
     try:
         return graphs.run(function, inputs, held{changed})
     finally:
-        on_devices[device].append(graphs)'''
+        on_devices[device].append(graphs)
+
+
+def _why_direct(module, inputs, held):
+    """In words, why a call in the envelope launches directly; None where it replays a graph."""
+    device = inputs[0].device
+    if device.type != "cuda":
+        return f"CUDA graphs are for tensors on a GPU, and these are on {{device}}"
+    if torch.cuda.is_current_stream_capturing():
+        return "the caller captures a CUDA graph, which takes the launches themselves"
+    try:
+        return _graphs[module][device][0].why_direct(inputs, held)
+    except KeyError:
+        return _NOT_YET
+    except IndexError:
+        return "another thread is using the graphs"'''
 
 
 _COPIED = '''def _copied(results):

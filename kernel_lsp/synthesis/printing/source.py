@@ -277,7 +277,7 @@ def _class(
         asked = "\n".join(checks)
         named = [n if f"({n} := " in asked else source for n, source in state]
         table = table_of(checks)
-        read = f"tuple(t for t, _ in {table})" if table else replay.as_tuple(named)
+        read = table or replay.as_tuple(named)
         checks = [*checks, "# what the kernels read", read]
         first = f"{held} = {inside}\n        if not {held}:"
         test = "The module's tensors that the kernels read; False outside of what was validated."

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from kernel_lsp import why_eager
 from kernel_lsp.schema import Candidate
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
@@ -128,6 +129,7 @@ def made(name: str, label: str, folder: Path) -> tuple[nn.Module, nn.Module, Mod
             if tensor.dtype.is_floating_point:
                 tensor.add_(torch.rand_like(tensor), alpha=0.1)
     source = variant(candidates(module, [torch.randn(shape) for shape in shapes]), label).source
+    source = why_eager.added(source, kind.__name__)
     file = loaded(source, folder, f"{name}_{len(label)}_triton")
     kernel = getattr(file, f"{kind.__name__}Triton")().eval()
     kernel.load_state_dict(module.state_dict())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -22,6 +25,7 @@ from tests.synthesis.printing.replay_modules import (
     Perceptron,
     Residual,
     candidates,
+    loaded,
     variant,
 )
 
@@ -216,6 +220,51 @@ def test_the_file_depends_on_torch_and_triton_alone() -> None:
     assert 'getLogger("kernel_lsp.Perceptron")' in source
 
 
+def test_why_a_call_is_not_replayed_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With a stand-in for CUDA, whose graphs can be captured until ``refused``."""
+    source = variant(candidates(Perceptron().eval(), [torch.randn(3, 64)]), REPLAYED).source
+    file = loaded(source, tmp_path, "told_triton")
+    module, on_gpu, held = nn.Identity(), torch.device("cuda", 0), (torch.zeros(2),)
+    x, other, third = (torch.zeros(size) for size in (3, 4, 5))
+
+    def told(given: torch.Tensor) -> str | None:
+        return file._why_direct(module, (SimpleNamespace(device=on_gpu, shape=given.shape),), held)  # type: ignore[no-any-return]
+
+    def run(given: torch.Tensor) -> None:
+        file._graphs[module][on_gpu][0].run(lambda *tensors: tensors[0] + 1, (given,), held)
+
+    with mock.patch.object(torch, "cuda") as cuda, caplog.at_level(logging.INFO, "kernel_lsp.Perceptron"):
+        cuda.is_current_stream_capturing.return_value = False
+        assert told(x) == file._NOT_YET
+        file._graphs[module] = {on_gpu: [file._Graphs()]}
+        assert told(x) == file._NOT_YET
+        run(x)
+        assert told(x) is None and told(other) == file._NOT_YET
+        cuda.is_current_stream_capturing.return_value = True
+        assert "the caller captures a CUDA graph" in str(told(x))
+        cuda.is_current_stream_capturing.return_value = False
+        (graphs,) = file._graphs[module].pop(on_gpu)
+        file._graphs[module][on_gpu] = []
+        assert told(x) == "another thread is using the graphs"
+        file._graphs[module][on_gpu] = [graphs]
+        with mock.patch.object(torch, "empty", side_effect=torch.OutOfMemoryError):
+            run(other)
+        assert told(other) == "there was no memory for copies of the inputs"
+        run(other)
+        assert told(other) is None and told(third) == file._NOT_YET
+        cuda.CUDAGraph.return_value.capture_end.side_effect = RuntimeError("operation not permitted")
+        run(third)
+        failed = "launches directly from now on, since a capture failed: operation not permitted"
+        assert told(third) == failed and told(x) is None
+        cuda.CUDAGraph.return_value.capture_end.side_effect = None
+        file._graphs[module][on_gpu] = [file._Graphs()]
+        for size in range(1, 65):
+            run(torch.zeros(size))
+        many = "no more graphs after 64, since sizes or weights change that often"
+        assert told(torch.zeros(65)) == many and told(torch.zeros(64)) is None
+    assert [one.getMessage() for one in caplog.records if one.name == "kernel_lsp.Perceptron"] == [failed, many]
+
+
 #: What a program does with a kernel file on a CPU, where every call launches directly (Triton's interpreter)
 PROGRAM = """
 import copy, io, os, pickle, sys
@@ -239,6 +288,10 @@ def run(name, folder):
     with torch.inference_mode():
         same(kernel, module)
     assert not file._graphs, "no graph for tensors of the CPU"
+    assert kernel.why_not(*inputs) is None
+    assert kernel.why_not_replayed(*inputs) == "CUDA graphs are for tensors on a GPU, and these are on cpu"
+    other = [x.double() for x in inputs]
+    assert kernel.why_not_replayed(*other) == f"runs eagerly: {kernel.why_not(*other)}"
     same(copy.deepcopy(kernel), module)
     assert vars(kernel).keys() == vars(module).keys()
     again = pickle.loads(pickle.dumps(kernel))

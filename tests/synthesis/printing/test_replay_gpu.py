@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from kernel_lsp import why_eager
 from tests.synthesis.printing.replay_modules import (
     LEFT,
     MODULES,
@@ -351,11 +352,32 @@ def test_inside_a_graph_of_the_caller(pair: Pair, captured_before: bool) -> None
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         out = pair.kernel(x)
+        told = pair.kernel.why_not_replayed(x)
+    assert told == "the caller captures a CUDA graph, which takes the launches themselves"
     for _ in range(3):
         x.copy_(torch.randn_like(x))
         graph.replay()
         pair.check([x], out)
     pair.check(pair.inputs())
+
+
+def test_why_a_call_is_not_replayed_is_told(pair: Pair) -> None:
+    (x,) = pair.inputs()
+    not_yet = pair.file._NOT_YET
+    assert pair.kernel.why_not(x) is None and pair.kernel.why_not_replayed(x) == not_yet
+    pair.check([x])
+    assert pair.kernel.why_not_replayed(x) is None and pair.kernel.why_not_replayed(x[:2]) == not_yet
+    assert pair.kernel.why_not_replayed(x.double()) == f"runs eagerly: {pair.kernel.why_not(x.double())}"
+    pair.check([x])
+    old = pair.kernel.layers[0].weight  # so that its memory is not used again
+    pair.kernel.layers[0].weight = nn.Parameter(old.clone())
+    assert pair.kernel.why_not_replayed(x) == not_yet
+    assert pair.graphs().captures == 1, "asking captures nothing"
+    with torch.enable_grad():
+        assert "runs eagerly: gradients are required" in pair.kernel.why_not_replayed(x)
+    for batch in range(1, 70):
+        pair.kernel(*pair.inputs(batch))
+    assert pair.kernel.why_not_replayed(*pair.inputs(100)).startswith("no more graphs after 64")
 
 
 def test_copies_and_pickles_have_no_graphs_and_weights_of_their_own(pair: Pair) -> None:
@@ -380,7 +402,7 @@ def test_a_capture_that_fails_is_followed_by_launches_for_good(
     torch.manual_seed(0)
     module = Inverted().eval()
     source = variant(candidates(module, [torch.randn(3, 16, 16)]), REPLAYED).source
-    file = loaded(source, tmp_path, "inverted_triton")
+    file = loaded(why_eager.added(source, "Inverted"), tmp_path, "inverted_triton")
     kernel = file.InvertedTriton().eval()
     kernel.load_state_dict(module.state_dict())
     module.cuda()
@@ -390,6 +412,7 @@ def test_a_capture_that_fails_is_followed_by_launches_for_good(
         same(kernel(x), module(x))
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 1 and "capture failed" in said[0], said
+    assert kernel.why_not_replayed(x) == said[0]
     assert not graphs(file, kernel).captured
     torch.cuda.synchronize()
 
