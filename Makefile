@@ -15,7 +15,7 @@
 # make bench    the scripts in benchmarks/, which write benchmarks/results/, but for those that ask for a folder of problems
 # make wheel    dist/kernel_lsp-VERSION-py3-none-any.whl, from the files that git tracks, with a look into it
 # make release-check  builds the wheel, installs it with torch into a fresh environment outside of the checkout, and generates
-#               kernels for two samples there
+#               kernels for all samples there, as make demo does
 # make extension  vscode-extension/kernel-lsp.vsix, with the server in it
 # make test-editors  the extension in VS Code itself, in a browser, and test-terminal-editors; installs what that takes
 #               into .editors/
