@@ -294,7 +294,7 @@ def reason_of(task: Task) -> str:
 def skipped_line(tasks: Sequence[Task]) -> str:
     """How many checks verdicts left out, where some did."""
     parts = []
-    for task, name in zip(tasks, _called(tasks), strict=True):
+    for task, name in zip(tasks, _prefixes(tasks), strict=True):
         validated = shown(task)
         text = (
             skipped_text(validated.verdict)
@@ -323,14 +323,14 @@ def errors_line(tasks: Sequence[Task]) -> str:
     if not of_check:
         return ""
     if len(tasks) == 1:
-        eager = "; eager's own is as large there" if useless else ""
+        eager = "; eager's own is of that size" if useless else ""
         return f"Largest error: in the check “{next(iter(of_check))}”{eager}."
     told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
     said = f"Largest errors in other checks than the example inputs: {told}."
-    return said + (f" Eager's own is as large there: {', '.join(useless)}." if useless else "")
+    return said + (f" Eager's own is of that size: {', '.join(useless)}." if useless else "")
 
 
-def _called(tasks: Sequence[Task]) -> list[str]:
+def _prefixes(tasks: Sequence[Task]) -> list[str]:
     """The names with which a line below the table begins what it says of a class; "" for the only one."""
     return [f"{name} " for name in names(tasks)] if len(tasks) > 1 else [""] * len(tasks)
 
@@ -421,7 +421,7 @@ def _files_line(tasks: Sequence[Task], page: str) -> str:
     if files and len(tasks) == 1:
         parts.append(f"The kernel is {files[0]}.")
     elif files:
-        folders = ", ".join(dict.fromkeys(f"{os.path.dirname(file)}/" for file in files))
+        folders = ", ".join(dict.fromkeys(f"{os.path.dirname(file) or '.'}/" for file in files))
         parts.append(f"{len(files)} kernel file{'s' if len(files) != 1 else ''} in {folders}.")
     return " ".join([*parts, *([f"The report is {page}."] if page else [])])
 

@@ -66,7 +66,10 @@ def _takes_out(node: ast.AST) -> bool:
 
 
 def _sizes_in(test: ast.expr) -> list[ast.expr]:
-    """The sizes in a condition that looks at nothing of a tensor but sizes: ``tok.numel()``; [] for any other."""
+    """The sizes in a condition that looks at nothing but sizes, numbers and settings: ``tok.numel() == 0``; [] for any other.
+
+    A name may stand for a number that was taken out of a tensor, or for a tensor.
+    """
     found: list[ast.expr] = []
     left = [test]
     while left:
@@ -75,7 +78,7 @@ def _sizes_in(test: ast.expr) -> list[ast.expr]:
             found.append(node)
         elif isinstance(node, ast.BoolOp | ast.BinOp | ast.UnaryOp | ast.Compare):
             left += [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-        elif not (isinstance(node, ast.Constant | ast.Name) or _is_setting(node)):
+        elif not (isinstance(node, ast.Constant) or _is_setting(node)):
             return []
     return found
 

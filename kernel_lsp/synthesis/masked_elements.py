@@ -33,8 +33,7 @@ _VIEWS = {_ATEN.select.int: -1, _ATEN.slice.Tensor: 0, _ATEN.unsqueeze.default: 
 _DIVISIONS = ("aten.div", "aten.divide", "aten.floor_divide", "aten.remainder", "aten.fmod")
 #: what torch.export asks of the number of selected elements
 _CHECKS = (_ATEN._assert_scalar.default, _ATEN.sym_constrain_range_for_size.default)
-#: what gives no tensor, and is about sizes and dtypes that are known
-_ABOUT = (_ATEN.sym_size.int, _ATEN._assert_tensor_metadata.default)
+_SIZE, _METADATA = _ATEN.sym_size.int, _ATEN._assert_tensor_metadata.default
 
 
 class _Selected(NamedTuple):
@@ -56,7 +55,7 @@ def compute_all(exported: ExportedProgram) -> None:
     if not any(_mask(node, _ATEN.index.Tensor) for node in graph.nodes):
         return
     found, checks = _selected(graph)
-    counts = {symbol for node, one in found.items() for symbol in expr_of(node.meta["val"].shape[one.dim]).free_symbols}
+    counts = set[sympy.Symbol]().union(*(_symbols(node, one.dim) for node, one in found.items()))
     whole: dict[Any, Any] = {}
     for node in list(graph.nodes):
         if node in checks:
@@ -64,7 +63,7 @@ def compute_all(exported: ExportedProgram) -> None:
         if node in found and node.target is _ATEN.index.Tensor:
             whole[node] = node.args[0]
         elif node in found:
-            _widen(graph, node, found[node], whole)
+            _compute_of_all(graph, node, found[node], whole)
         elif node.target is _ATEN.index_put.default and node.args[2] in found:
             _select(graph, node, found[node.args[2]], whole)
         elif any(source in whole for source in node.all_input_nodes):  # a size of a dim that is not selected
@@ -86,7 +85,7 @@ def _selected(graph: Graph) -> tuple[dict[Any, _Selected], set[Any]]:
         if not given and (place := _mask(node, _ATEN.index.Tensor)) is not None:
             dim, mask = place
             found[node] = _Selected(same[mask], dim, node.meta["val"].dim() - dim - 1)
-        elif not given or node.target in _ABOUT:
+        elif not given or node.target in (_SIZE, _METADATA):
             continue
         elif node.target is _ATEN.index_put.default:
             if not _is_put_back(node, found, same):
@@ -97,14 +96,30 @@ def _selected(graph: Graph) -> tuple[dict[Any, _Selected], set[Any]]:
             refused.update(given)
     checks = {node: _checks(node, found) for node in found}
     refused.update(node for node in found if checks[node] is None)
+    counts = set[sympy.Symbol]().union(*(_symbols(node, one.dim) for node, one in found.items()))
     waiting = list(refused)
     while waiting:
         node = waiting.pop()
         beside = [one for one in (*node.all_input_nodes, *node.users) if one in found and one not in refused]
         refused.update(beside)
         waiting += beside
+        if not waiting:  # torch.export names the number of elements once for equal masks: where it is needed, all stay
+            needed = {
+                s for node in graph.nodes if node not in found or node in refused for s in _symbols(node)
+            } & counts
+            waiting = [node for node in found if node not in refused and _symbols(node) & needed]
+            refused.update(waiting)
     left = {node: one for node, one in found.items() if node not in refused}
     return left, {check for node in left for check in checks[node] or ()}
+
+
+def _symbols(node: Any, dim: int | None = None) -> set[sympy.Symbol]:
+    """The sizes that vary in the shape of a tensor, or in one dim of it."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return set()
+    sizes = value.shape if dim is None else (value.shape[dim],)
+    return {symbol for size in sizes for symbol in expr_of(size).free_symbols}
 
 
 def _followed(node: Any, given: list[Any], found: dict[Any, _Selected]) -> _Selected | None:
@@ -192,7 +207,7 @@ def _is_put_back(node: Any, found: dict[Any, _Selected], same: dict[Any, Any]) -
 
 def _checks(node: Any, found: dict[Any, _Selected]) -> list[Any] | None:
     """The nodes that ask of selected elements, or of their number, what always holds; None where that is used in any other way."""
-    checks = [user for user in node.users if user.target is _ABOUT[1] or _counted(user, found)]
+    checks = [user for user in node.users if user.target is _METADATA or _counted(user, found)]
     for check in checks:
         for user in check.users:
             if user.target not in _CHECKS and not _always_holds(user, found):
@@ -203,7 +218,7 @@ def _checks(node: Any, found: dict[Any, _Selected]) -> list[Any] | None:
 
 def _counted(node: Any, found: dict[Any, _Selected]) -> Any:
     """The mask of which a node gives the number of selected elements; None of any other node."""
-    if not isinstance(node, Node) or node.target is not _ATEN.sym_size.int:
+    if not isinstance(node, Node) or node.target is not _SIZE:
         return None
     source, dim = node.args
     return found[source].mask if source in found and dim == found[source].dim else None
@@ -223,7 +238,7 @@ def _always_holds(node: Any, found: dict[Any, _Selected]) -> bool:
     return node.target is operator.eq and mask is _counted(other, found)
 
 
-def _widen(graph: Graph, node: Any, one: _Selected, whole: dict[Any, Any]) -> None:
+def _compute_of_all(graph: Graph, node: Any, one: _Selected, whole: dict[Any, Any]) -> None:
     """Let a node compute of all elements what it computes of the selected ones."""
     with graph.inserting_before(node):
         if node.target in _VIEWS:  # dims that count from the end stay the same
@@ -233,7 +248,7 @@ def _widen(graph: Graph, node: Any, one: _Selected, whole: dict[Any, Any]) -> No
         else:
             node.args, node.kwargs = torch.fx.node.map_arg(
                 (node.args, node.kwargs),
-                lambda source: whole[source] if source in whole else _placed(graph, source, one, node),
+                lambda source: whole[source] if source in whole else _broadcast(graph, source, one, node),
             )
     _renew(node)
     whole[node] = node
@@ -253,7 +268,7 @@ def _select(graph: Graph, node: Any, one: _Selected, whole: dict[Any, Any]) -> N
     node.meta["val"] = fake  # in the order in memory that the tensor has in eager
 
 
-def _placed(graph: Graph, source: Any, one: _Selected, node: Any) -> Any:
+def _broadcast(graph: Graph, source: Any, one: _Selected, node: Any) -> Any:
     """``source``, which is the same for all selected elements, with a dim of size one for each of the mask's."""
     fake = source.meta.get("val")
     if isinstance(fake, torch.Tensor) and fake.dim() > one.after:

@@ -79,9 +79,17 @@ def test_the_check_is_named_whose_error_was_the_largest():
     assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
     tasks[2].report.candidates[0].verdict.eager_error = 4.0
     (said,) = [line for line in footer(tasks, columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
-    assert said.endswith("huge values (A, C). Eager's own is as large there: C.")
+    assert said.endswith("huge values (A, C). Eager's own is of that size: C.")
     (said,) = footer(tasks[2:], columns_for(tasks, 132)[0])
-    assert said == "Largest error: in the check “huge values”; eager's own is as large there."
+    assert said == "Largest error: in the check “huge values”; eager's own is of that size."
+
+
+def test_kernel_files_in_the_folder_itself_are_in_a_folder_that_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tasks = [task(f"{name}.py::{name}", None) for name in "AB"]
+    for one, folder in zip(tasks, (tmp_path, tmp_path / "kernels"), strict=True):
+        one.report.file = str(folder / "a_triton.py")
+    assert footer(tasks, columns_for(tasks, 132)[0])[-1] == "2 kernel files in ./, kernels/."
 
 
 def test_each_of_several_examples_has_a_line(capsys, monkeypatch):

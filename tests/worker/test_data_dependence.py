@@ -101,3 +101,23 @@ def test_a_line_that_looks_at_no_value(tmp_path: Path) -> None:
     path = tmp_path / "code.py"
     path.write_text("y = x * 2\n")
     assert described(str(path), 1) is None and described(str(tmp_path / "gone.py"), 1) is None
+
+
+@pytest.mark.parametrize(
+    ("test", "of_size"),
+    [
+        ("tok.numel() == 0", True),
+        ("len(tok) > self.most or not tok.shape[0]", True),
+        ("n > tok.numel()", False),
+        ("flag and tok.shape[0] > 1", False),
+        ("tok.sum() > 0", False),
+    ],
+)
+def test_a_name_in_a_condition_may_stand_for_a_value(tmp_path: Path, test: str, of_size: bool) -> None:
+    path = tmp_path / "m.py"
+    path.write_text(
+        f"def forward(self, x, flag):\n    tok, n = x[x > 0], x.sum().item()\n    if {test}:\n        return x\n"
+    )
+    told = described(str(path), 3)
+    assert told is not None and told.of_size == of_size
+    assert ("a mask" in told.advice) == of_size

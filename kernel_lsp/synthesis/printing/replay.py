@@ -29,6 +29,8 @@ _MOST_GRAPHS = 8  # kept for a module on a device; the one that has not been use
 _MOST_CAPTURES = 64  # where sizes or weights change more often than that, direct launches serve better
 _LOG = logging.getLogger("kernel_lsp.{class_name}")
 _NOT_YET = "no graph is kept for such shapes and weights: the call launches, and captures one"
+_NO_MORE = f"no more graphs after {{_MOST_CAPTURES}}, since sizes or weights change that often"
+_TOO_LARGE = "there was no memory for copies of the inputs"
 _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module{reads if ahead else ""}"""
 
 
@@ -43,7 +45,8 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
         self.captured = {{}}  # signature -> graph, its inputs, its results; the longest unused first
         self.latest = None
         self.captures = 0
-        self.why = _NOT_YET  # of what has no graph, in words
+        self.why = ""  # why no further graph is captured, in words
+        self.too_large = None  # the signature for whose copies there was no memory
         self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream()  # for copies and captures; what they allocate is reused on it alone
         self.done = torch.cuda.Event()  # nothing reads the copies any more, whichever stream that was on
@@ -73,7 +76,11 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
     def why_direct(self, inputs, held):
         """In words, why there is no graph for these tensors; None where there is one."""
         signature = {signature}
-        return None if signature in self.captured else self.why
+        if signature in self.captured:
+            return None
+        if self.captures == _MOST_CAPTURES:
+            return self.why or _NO_MORE
+        return _TOO_LARGE if signature == self.too_large else _NOT_YET
 
     def first(self, signature, function, inputs, held):
         """The results of launches, which are then captured; without a graph the log says why."""
@@ -88,7 +95,7 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.stream(self.stream):
                 copies = [torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x) for x in inputs]
         except torch.OutOfMemoryError:
-            self.why = "there was no memory for copies of the inputs"
+            self.too_large = signature
             return function(*inputs, *held)
         finally:
             caller.wait_stream(self.stream)
@@ -123,10 +130,8 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
         finally:
             caller.wait_stream(self.stream)
         self.latest = self.captured[signature] = graph, copies, results
-        self.why = _NOT_YET
         if self.captures == _MOST_CAPTURES:
-            self.why = f"no more graphs after {{self.captures}}, since sizes or weights change that often"
-            _LOG.info(self.why)'''
+            _LOG.info(_NO_MORE)'''
 
 
 #: beside the check of the envelope, which takes longer than all this

@@ -96,4 +96,7 @@ def test_the_editor_shows_it_once(asked: bool) -> None:
     entry = schema.Validated(schema.Candidate("", "synthesizer", faults=[fault]), schema.Verdict("ok"))
     job: Any = SimpleNamespace(report=SimpleNamespace(candidates=[entry, entry]))
     listener._tell_faults(job, asked=asked)
-    assert logged == [fault["message"]] and shown == ([("LoweringFailed", fault["message"])] if asked else [])
+    said = (
+        "kernel-lsp failed to lower aten.x in A (a.py, line 1); torch runs it. Please report it. Details: ValueError: b"
+    )
+    assert logged == [fault["message"]] and shown == ([("LoweringFailed", said)] if asked else [])
