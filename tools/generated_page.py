@@ -26,13 +26,13 @@ _FILES = [
         "transposed_tail",
         ("convolution.py", "TransposedTail"),
         "A transposed convolution with a stride is several dense ones, one for each phase of the result. Its "
-        "kernel also computes the scale and GELU. Rows and columns that only some phases have are computed by all, and masked in the store.",
+        "kernel also computes the scale, GELU and the sum. Rows and columns that only some phases have are computed by all, and masked in the store.",
     ),
     (
         "A block of a CNN",
         "conv_norm_act_pool",
         ("convolution.py", "ConvNormAct"),
-        "The convolution is a matrix product whose operand is read by index: `ks` counts the input channels and the places of the "
+        "The convolution is a matrix product whose operand is read by index: `ks` counts the input channels and the taps of the "
         "filter, `cols` the pixels of all images. Batch norm, SiLU and the residual are computed on the tile. "
         "The pool has a kernel of its own: its windows would reach into the tiles of other programs.",
     ),
@@ -41,7 +41,7 @@ _FILES = [
         "lstm",
         None,
         "`nn.LSTM(6, 20)`. One product serves the inputs of all steps. A second kernel then goes through the steps; each program takes some of "
-        "the batch and keeps the recurrent weight on chip, as two float16 planes, which are split once and multiplied at the rate of float16.",
+        "the batch and keeps the recurrent weight on chip, as two float16 planes of it: it is split once, and multiplied at the rate of float16.",
     ),
 ]
 

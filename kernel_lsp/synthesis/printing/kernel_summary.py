@@ -7,6 +7,7 @@ import textwrap
 from ..graph.lowered import Graph
 from ..graph.value import Value, View, input_of, numel
 from ..kernel.execution_plan import Hints, hint
+from ..schedule.halves import SPLIT
 from ..schedule.plan import Allocate, CallTorch
 from .host import Host
 
@@ -19,10 +20,12 @@ _MOST_SHAPES = 4
 
 #: the precisions of ``tl.dot`` (Triton's documentation of ``input_precision``), in words
 _PRECISIONS = {
-    "tf32x3": "Products of float32 numbers are computed on tensor cores in tf32x3: each as three products of TF32 parts.",
+    "tf32x3": "Products in tf32x3 are three products of TF32 parts, on tensor cores.",
     "bf16x6": "Products in bf16x6 are six products of bfloat16 parts.",
     "tf32": "Products in tf32 round float32 numbers to ten bits of mantissa.",
 }
+#: of kernels that split what they multiply, see ``schedule/halves.py``
+_HALVES = "Numbers that a kernel splits by SPLIT are multiplied as two float16 parts each, in three products."
 
 
 def tilings(host: Host, width: int) -> list[str]:
@@ -38,8 +41,11 @@ def tilings(host: Host, width: int) -> list[str]:
 
 def precisions(host: Host) -> str:
     """What the words stand for that the launches pass to ``tl.dot`` as the precision of float32 products; "" where there are none."""
-    used = {value for program in host.programs for value in program.blocks.values() if isinstance(value, str)}
-    return " ".join(text for word, text in _PRECISIONS.items() if word in used)
+    blocks = [block for program in host.programs for block in program.blocks.items()]
+    used = {value for _, value in blocks if isinstance(value, str)}
+    said = [text for word, text in _PRECISIONS.items() if word in used]
+    said += [_HALVES] if any(block.wanted == SPLIT for block, _ in blocks) else []
+    return " ".join(said)
 
 
 def counters(names: list[str]) -> str:

@@ -46,7 +46,7 @@ module("transposed3d", nn.ConvTranspose3d, (4, 5, 3, 2, 1, 1), lambda n: [r(2, 4
 
 
 class TransposedTail(nn.Module):
-    """What follows a transposed convolution is computed in its kernel, though that gives a row too many."""
+    """What follows a transposed convolution is computed in its kernel, whose tiles have a row and a column that are not stored."""
 
     def __init__(self):
         super().__init__()
