@@ -55,7 +55,7 @@ def compute_all(exported: ExportedProgram) -> None:
     if not any(_mask(node, _ATEN.index.Tensor) for node in graph.nodes):
         return
     found, checks = _selected(graph)
-    counts = set[sympy.Symbol]().union(*(_symbols(node, one.dim) for node, one in found.items()))
+    counts = _counts(found)
     whole: dict[Any, Any] = {}
     for node in list(graph.nodes):
         if node in checks:
@@ -96,7 +96,7 @@ def _selected(graph: Graph) -> tuple[dict[Any, _Selected], set[Any]]:
             refused.update(given)
     checks = {node: _checks(node, found) for node in found}
     refused.update(node for node in found if checks[node] is None)
-    counts = set[sympy.Symbol]().union(*(_symbols(node, one.dim) for node, one in found.items()))
+    counts = _counts(found)
     waiting = list(refused)
     while waiting:
         node = waiting.pop()
@@ -111,6 +111,11 @@ def _selected(graph: Graph) -> tuple[dict[Any, _Selected], set[Any]]:
             refused.update(waiting)
     left = {node: one for node, one in found.items() if node not in refused}
     return left, {check for node in left for check in checks[node] or ()}
+
+
+def _counts(found: dict[Any, _Selected]) -> set[sympy.Symbol]:
+    """The numbers of selected elements, as torch.export names them."""
+    return set[sympy.Symbol]().union(*(_symbols(node, one.dim) for node, one in found.items()))
 
 
 def _symbols(node: Any, dim: int | None = None) -> set[sympy.Symbol]:
