@@ -59,8 +59,8 @@ def copied(x):
     return y
 """
 
-#: a module that doubles its input, and returns that in a dataclass with a string and None
-DATACLASS = """
+#: a dataclass with a string and None
+RESULT = """
 from dataclasses import dataclass
 from typing import Any
 @dataclass
@@ -68,11 +68,16 @@ class Result:
     value: torch.Tensor
     kind: str = "sum"
     loss: Any = None
-class Named(nn.Module):
+"""
+#: a module that doubles its input, and returns that in such a dataclass
+DATACLASS = (
+    RESULT
+    + """class Named(nn.Module):
     def forward(self, x):
         return Result(x * 2)
 def get_inputs(): return [torch.randn(7, 40)]
 """
+)
 
 #: a module that doubles its input, and returns that in a dataclass that is a dict as well: its entries are the fields that are not None
 MODEL_OUTPUT = """
