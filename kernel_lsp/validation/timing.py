@@ -152,10 +152,17 @@ def _warm_up(
 def overhead(flush: Callable[[], None]) -> float:
     """Microseconds that two events show beyond the kernels between them, at least: until the first begins, after the last ends.
 
-    From one and from two kernels of one element, medians: what the second adds is a kernel's own, and the gap between two.
+    From one and from two kernels of one element: what the second adds is a kernel's own, and the gap between two.
     """
-    one, two = (statistics.median(_around(kernels, flush)) for kernels in (1, 2))
-    return max(0.0, 2 * one - two)
+    return overhead_between(_around(1, flush), _around(2, flush))
+
+
+def overhead_between(one: list[float], two: list[float]) -> float:
+    """``overhead``, in microseconds, from times around one kernel and around two.
+
+    The least of each: what else the GPU does only adds to them, and more than the median of ten may be longer for it.
+    """
+    return max(0.0, 2 * min(one) - max(min(one), min(two)))
 
 
 def overhead_by_spans() -> float | None:

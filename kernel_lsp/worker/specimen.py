@@ -68,6 +68,7 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     Raises:
         NothingToLower: nothing of the class can be written in Triton.
     """
+    from kernel_lsp.synthesis import encoder_fast_path
     from kernel_lsp.synthesis import synthesize as write
 
     def written(seen: Seen) -> dict[str, Any]:
@@ -78,6 +79,8 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             "progress",
             {"stage": "synthesize", "message": f"writing {kernel_class(given['class_name'])}", "fraction": 0.5},
         )
+        if given.get("device", "interpreter") != "interpreter":
+            encoder_fast_path.use_tanh(seen.module, exported)
         candidates = write(
             seen.module,
             exported,
