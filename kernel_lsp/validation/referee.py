@@ -94,6 +94,8 @@ class Referee:
 
         Raises:
             NotInterpretable: Triton's interpreter cannot run the candidate, as the first check shows.
+            GpuOutOfMemory: this process lacks memory for a check that has to be made, or that an idle GPU has room for.
+            GpuTaken: others keep the device for too long.
         """
         self.prepare()
         return self._whole()
@@ -110,12 +112,20 @@ class Referee:
         self.oracle = Oracle(self.module, self.independent, self.training, around)
 
     def finish(self) -> schema.Verdict:
-        """Run what ``verdict`` put off until the times were known; the verdict with that."""
+        """Run what ``verdict`` put off until the times were known; the verdict with that.
+
+        Raises:
+            GpuOutOfMemory, GpuTaken: as ``verdict``.
+        """
         steps, self.progress.deferred = self.progress.deferred, []
         return self._verdict(lambda: candidate_state.reload(self, steps), steps, FINISH_SECONDS[self.mode])
 
     def of_another(self, trial: TrialConnection) -> schema.Verdict:
-        """The whole verdict on another candidate, on the same inputs: nothing is put off."""
+        """The whole verdict on another candidate, on the same inputs: nothing is put off.
+
+        Raises:
+            GpuOutOfMemory, GpuTaken: as ``verdict``.
+        """
         self.trial = trial
         self.progress = Progress(eager_error=self.progress.eager_error)
         return self._whole(at_once=True)

@@ -222,6 +222,9 @@ def finished(result: Any, fake: Any, of_part: Callable[[Value, Any], Value]) -> 
     """A result as torch has it, complex or not; ``of_part`` checks a part against torch's fake tensor of it.
 
     What is computed of parts where torch's result is real was given a complex tensor for its shape or dtype alone, or is its real part.
+
+    Raises:
+        NotLowered: there are more results than torch has, or one where torch has several.
     """
     if isinstance(result, list):
         if not isinstance(fake, list | tuple) or len(fake) < len(result):

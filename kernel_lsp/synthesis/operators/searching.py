@@ -83,7 +83,11 @@ def searchsorted(
     out: torch.dtype,
     **_: Any,
 ) -> Value:
-    """``rows`` [n], or [..., n] for ``values`` [..., m]; ``sorter``, of the same shape, brings them in order."""
+    """``rows`` [n], or [..., n] for ``values`` [..., m]; ``sorter``, of the same shape, brings them in order.
+
+    Raises:
+        NotLowered: n varies, or whole numbers are compared with one that is not.
+    """
     if sorter is not None:
         rows = gather(rows, -1, sorter, shape=sorter.shape)
     right = right or side == "right"
@@ -99,6 +103,10 @@ def searchsorted(
 def bucketize(
     values: Value | float, edges: Value, *, right: bool = False, shape: Shape, out: torch.dtype, **_: Any
 ) -> Value:
-    """``edges``: [n]."""
+    """``edges``: [n].
+
+    Raises:
+        NotLowered: n varies, or whole numbers are compared with one that is not.
+    """
     told = values if isinstance(values, Value) else str(values), edges
     return _found(_search(edges, _given(values), right, out), shape, "bucketize", told, right)

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def store_piece_by_piece(planner: Planner, value: Value) -> bool:
-    """Store a concatenation whose pieces no other kernel has to copy; False where that cannot be."""
+    """Store a concatenation whose pieces no other kernel has to copy; False where that cannot be.
+
+    Raises:
+        Unalignable: a piece fits no kernel.
+    """
     if in_pieces(value, planner.plan.stored):
         return _store_in_one_kernel(planner, value)
     if store_in_products(planner, value):
