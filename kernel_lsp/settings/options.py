@@ -291,8 +291,8 @@ class Settings:
     )
     valid_severity: str = _option(
         "hint",
-        "How an editor shows the diagnostic `kernel-valid`, that a kernel is correct and how fast. `hint`: no squiggle and no entry among "
-        "the problems of VS Code; Neovim shows it at the end of the line. `information`: as one of the problems. `off`: not at all.",
+        "How an editor shows that a kernel is correct, and how fast: the diagnostics `kernel-valid` and `kernel-slower`. `hint`: no squiggle "
+        "and no entry among the problems of VS Code; Neovim shows it at the end of the line. `information`: as one of the problems. `off`: not at all.",
         _one_of("hint", "information", "off"),
     )
     inlay_hints: bool = _option(False, "Show the speedup after the class name.")

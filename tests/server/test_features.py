@@ -75,7 +75,7 @@ async def test_a_kernel_beside_the_file_shows_without_a_worker(client: Any, modu
 @pytest.mark.parametrize(
     ("verdict", "measurement", "code", "severity", "lens"),
     [
-        ({**VERDICT, "status": "slower"}, MEASUREMENT, "kernel-slower", 3, "✓ 2.31× eager · 1.24× compile"),
+        ({**VERDICT, "status": "slower"}, MEASUREMENT, "kernel-slower", 4, "✓ 2.31× eager · 1.24× compile"),
         ({**VERDICT, "mode": "interpreter"}, {"missing": "no GPU here"}, "kernel-valid", 4, "✓ correct · not timed"),
         ({"status": "wrong", "reason": "off by 3"}, None, "kernel-wrong", 1, "✗ wrong"),
         ({"status": "compile-error", "reason": "bad"}, None, "kernel-wrong", 1, "✗ compile-error"),
@@ -109,9 +109,14 @@ async def test_every_verdict(
         assert all(words not in hover for words in ("out of date", "something it uses", "✗"))
 
 
-@pytest.mark.parametrize(("severity", "shown"), [("information", [3]), ("hint", [4]), ("off", [])])
-async def test_the_severity_of_success_is_a_setting(client: Any, module: Path, severity: str, shown: list[int]) -> None:
-    write_kernel(module)
+@pytest.mark.parametrize(
+    ("severity", "shown", "status"),
+    [("information", [3], "ok"), ("hint", [4], "ok"), ("off", [], "ok"), ("information", [3], "slower")],
+)
+async def test_the_severity_of_success_is_a_setting(
+    client: Any, module: Path, severity: str, shown: list[int], status: str
+) -> None:
+    write_kernel(module, VERDICT | {"status": status})
     (module.parent / "pyproject.toml").write_text(f'[tool.kernel-lsp]\nvalid-severity = "{severity}"\n')
     await client.start(module.parent)
     uri = client.open(module)

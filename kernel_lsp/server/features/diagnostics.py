@@ -26,7 +26,8 @@ from ..text.one_line import (
 
 SOURCE = "kernel-lsp"
 ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
-_VALID = {"hint": HINT, "information": INFORMATION, "off": None}
+#: by the setting ``validSeverity``: neither a faster nor a slower kernel asks for anything
+_CORRECT = {"hint": HINT, "information": INFORMATION, "off": None}
 
 
 def register(session: Session) -> None:
@@ -88,10 +89,9 @@ def _of_class(session: Session, document: Document, c: ModuleClass, s: ClassStat
         add("kernel-wrong", ERROR, verdict_words(c.name, s))
     elif s.regression:
         add("kernel-regressed", WARNING, verdict_words(c.name, s))
-    elif s.verdict.status == "slower":
-        add("kernel-slower", INFORMATION, verdict_words(c.name, s))
-    elif (severity := _VALID[session.settings_for(document.path).valid_severity]) is not None:
-        add("kernel-valid", severity, verdict_words(c.name, s))
+    elif (severity := _CORRECT[session.settings_for(document.path).valid_severity]) is not None:
+        code = "kernel-slower" if s.verdict.status == "slower" else "kernel-valid"
+        add(code, severity, verdict_words(c.name, s))
     return found
 
 
