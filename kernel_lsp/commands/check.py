@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -123,19 +124,22 @@ def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> No
     from kernel_lsp.commands.report_table import missing, print_reports
 
     if tasks:
-        print_reports(tasks, picture, more="--format json")
+        print_reports(tasks, picture, more="--format json", files=len(outcome.checked) > 1)
     for line in finding_lines(outcome.checked, outcome.root):
         print(line)
     told = [text.rstrip(".") for text in missing(tasks)]  # below the table
-    regressions = [f"not measured{' either' if why in told else f' ({why})'}." for why in outcome.not_measured]
-    for line in dict.fromkeys(regressions):
-        print(filled(f"Regressions: {line}", width_of(sys.stdout)))
+    for why in outcome.not_measured:
+        if why not in told:
+            print(filled(f"Regressions: not measured ({why}).", width_of(sys.stdout)))
     if outcome.checked or outcome.unchanged:
-        print(filled(_summary(outcome), width_of(sys.stdout)))
+        print(filled(_summary(outcome, told), width_of(sys.stdout)))
 
 
-def _summary(outcome: Outcome) -> str:
-    """One line, such as ``3 kernels checked: 1 kernel-wrong, 1 kernel-stale (does not fail). 4 did not change since main.``."""
+def _summary(outcome: Outcome, told: Collection[str]) -> str:
+    """One line, such as ``3 kernels checked: 1 kernel-wrong, 1 kernel-stale (does not fail). 4 did not change since main.``.
+
+    A single kernel is named by its file. ``told``: why something was not measured, as it was printed before.
+    """
     counts: dict[tuple[str, bool], int] = {}
     for one in outcome.checked:
         for finding in one.findings:
@@ -144,7 +148,12 @@ def _summary(outcome: Outcome) -> str:
     number = len(outcome.checked)
     if not number:
         return f"No kernel changed since {outcome.changed_since}; {outcome.unchanged} did not."
-    text = f"{number} kernel{'' if number == 1 else 's'} checked: {found or 'no problems'}."
+    what = os.path.relpath(outcome.checked[0].kernel) if number == 1 else f"{number} kernels checked"
+    text = f"{what}: {found or 'no problems'}"
+    unmeasured = sum(one.not_measured in told for one in outcome.checked)
+    if unmeasured:
+        text += f"; regressions not measured{'' if unmeasured == number else f' for {unmeasured}'}"
+    text += "."
     if outcome.changed_since is not None:
         text += f" {outcome.unchanged} did not change since {outcome.changed_since}."
     return text

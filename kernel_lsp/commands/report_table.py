@@ -18,7 +18,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp import atomic_write, candidate_notes, schema, speedup
+from kernel_lsp import atomic_write, candidate_notes, claims, schema, speedup
 from kernel_lsp.commands.run_jobs import WANTED, Task
 from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.errors.surface import adapted
@@ -37,13 +37,14 @@ def print_reports(
     *,
     page: str = "",
     more: str = "--json",
+    files: bool = True,
 ) -> None:
     """Print the table, the reasons of what did not work, and where the files went; save it as SVG, with a title, if asked to.
 
-    ``page`` and ``more`` as in ``Surroundings``.
+    ``page``, ``more`` and ``files`` as in ``Surroundings``.
     """
     console = Console(width=table_width(sys.stdout))
-    _print(console, tasks, Surroundings(console.width, page, more))
+    _print(console, tasks, Surroundings(console.width, page, more, files))
     if picture is not None:  # as wide as it is without a terminal
         recorder = Console(file=io.StringIO(), record=True, width=PIPED)
         _print(recorder, tasks, Surroundings(more=more))
@@ -91,11 +92,13 @@ class Surroundings:
         width: of a line, in columns of text.
         page: the report page that was written, as the user would name it; "" without one.
         more: the option that shows everything that was not checked.
+        files: whether they say where the kernel files are.
     """
 
     width: int = PIPED
     page: str = ""
     more: str = "--json"
+    files: bool = True
 
 
 @dataclass(frozen=True)
@@ -336,14 +339,22 @@ def _prefixes(tasks: Sequence[Task]) -> list[str]:
 
 
 def before_lines(tasks: Sequence[Task]) -> list[str]:
-    """What was known of the kernel files before, each thing once, with the classes that it is true of."""
+    """What was known of the kernel files before, where it adds to the table: each thing once, with the classes that it is true of."""
     of: dict[str, list[str]] = {}
     for task, name in zip(tasks, names(tasks), strict=True):
-        if task.report is not None and task.report.before:
+        if task.report is not None and task.report.before and not _found_again(task, task.report.before):
             of.setdefault(task.report.before, []).append(name)
     if len(tasks) == 1:
         return [f"The kernel file {before}." for before in of]
     return [f"{', '.join(classes)}: the kernel file {before}." for before, classes in of.items()]
+
+
+def _found_again(task: Task, before: str) -> bool:
+    """Whether this machine found the same of the kernel as it is now, without a time; ``before`` ends with that, in brackets."""
+    validated = shown(task)
+    if validated is None:
+        return False
+    return before.endswith(f"({claims.figure(claims.Claim(validated.verdict, validated.measurement))})")
 
 
 def example_lines(task: Task) -> list[str]:
@@ -399,7 +410,7 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | 
     limits = validated[0].verdict.limits if validated else []
     limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in validated)]
     lines += [limits_line(limits, at)] if limits else []
-    return [line for line in [*lines, _files_line(tasks, at.page)] if line]
+    return [line for line in [*lines, _files_line(tasks if at.files else [], at.page)] if line]
 
 
 def limits_line(limits: Sequence[str], at: Surroundings) -> str:

@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from kernel_lsp import errors, schema
+from kernel_lsp.checking.records import Checked, Outcome
+from kernel_lsp.commands import check
 from kernel_lsp.commands.report_table import columns_for, footer, names, print_reports, reason_of, table_of
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.errors import surface
@@ -72,8 +74,8 @@ def test_the_check_is_named_whose_error_was_the_largest():
     """But where it is the one on the example inputs."""
     tasks = [task(f"{name}.py::{name}", None) for name in "ABC"]
     checks = ("huge values", schema.EXAMPLE, "huge values")
-    for one, check in zip(tasks, checks, strict=True):
-        one.report.candidates[0].verdict.error_check = check
+    for one, name in zip(tasks, checks, strict=True):
+        one.report.candidates[0].verdict.error_check = name
     said = footer(tasks, columns_for(tasks, 132)[0])
     assert "Largest errors in other checks than the example inputs: huge values (A, C)." in said
     assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
@@ -126,6 +128,11 @@ LIMITS = [
 ]
 
 
+def below_the_table(out: str) -> list[str]:
+    lines = [line.rstrip() for line in out.splitlines() if line.strip()]
+    return lines[next(i for i, line in enumerate(lines) if "RMSNorm" in line) + 1 :]
+
+
 def test_at_most_five_lines_stand_below_the_table_of_one_class(capsys, monkeypatch, tmp_path):
     """At 80 columns, each of which says another thing."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -137,16 +144,26 @@ def test_at_most_five_lines_stand_below_the_table_of_one_class(capsys, monkeypat
     verdict = one.report.candidates[0].verdict
     verdict.limits, verdict.error_check = LIMITS, "infinities among the inputs"
     print_reports([one], page="page.html")
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    below = [line for line in lines[lines.index("") + 1 :] if line]
-    below = below[next(i for i, line in enumerate(below) if "RMSNorm" in line) + 1 :]
-    assert below == [
+    below = [
         "Validated on Triton interpreter (CPU), torch 2.13.0+cpu, triton 3.7.1.",
         "Largest error: in the check “infinities among the inputs”.",
         "Not measured: no CUDA GPU here: torch 2.13.0+cpu is built without CUDA.",
         "Not checked: races; TF32 and fast math; the example's sizes; output strides.",
+    ]
+    assert below_the_table(capsys.readouterr().out) == [
+        *below,
         "The kernel is kernels/rms_norm_triton.py. The report is page.html.",
     ]
+    one.report.before = "was validated on this machine on 2026-01-01 (correct, not timed)"  # and is that again
+    checked = Checked(tmp_path / "kernels/rms_norm_triton.py", not_measured=missing.rstrip("."))
+    check._print_text(Outcome(tmp_path, [checked]), [one], None)
+    assert below_the_table(capsys.readouterr().out) == [
+        *below,
+        "kernels/rms_norm_triton.py: no problems; regressions not measured.",
+    ]
+    one.report.before = "was validated on this machine on 2026-01-01 (2.31× eager, 50.0 µs)"
+    print_reports([one])
+    assert below_the_table(capsys.readouterr().out)[0].startswith("The kernel file was validated on this machine")
     verdict.limits = [*LIMITS, "train mode: it draws other random numbers than eager"]
     print_reports([one], more="--format json")
     assert "Not checked: races; TF32 and fast math; 3 more: --format json." in capsys.readouterr().out
