@@ -43,7 +43,7 @@ def test_eglot(which: str, project: Path, home: Home) -> None:
     hover = found["hover"]
     if which == "newest":
         assert "**" not in hover  # there is no markdown-mode, and so Emacs says that it shows plain text
-    assert "✓ RMSNormTriton is correct." in hover.replace("**", "") and "torch 2." in hover
+    assert "✓ RMSNormTriton · " in hover.replace("**", "") and "torch 2." in hover
     assert "from kernels import rms_norm_triton" in found["text"]
     assert not re.search(r"error|warning|Traceback", found["messages"], re.IGNORECASE), found["messages"]
     assert_kernel(project)

@@ -40,7 +40,7 @@ def test_helix(program: str, browses: bool, project: Path, home: Home) -> None:
         assert_server_ran(processes(home), project)
 
         helix.press("Space", "k")
-        helix.until("✓ RMSNormTriton is correct.*torch 2.*Error against float64")
+        helix.until("✓ RMSNormTriton · .*torch 2.*Error against float64")
         helix.press("Escape")
 
         # The maths is changed: stale at once, out of date once it is saved, right again once it is changed back and saved.

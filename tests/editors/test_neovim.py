@@ -117,5 +117,5 @@ def value_of(seen: list[tuple[str, Any]], wanted: str) -> Any:
 
 def assert_hover(lines: list[str]) -> None:
     text = "\n".join(lines)
-    assert "RMSNormTriton** is correct." in text and "Error against float64" in text
+    assert "RMSNormTriton** · " in text and "Error against float64" in text
     assert "torch 2." in text and "rms_norm_triton.py" in text

@@ -78,7 +78,7 @@ async def test_a_header_made_by_hand_is_a_claim_everywhere(client: Client, modul
     assert await inlay_hints(client, uri) == [LENS]
     hover = await client.hover(uri, 4, 8)
     assert "**Not validated here.**" in hover and WORDS not in hover
-    assert "is correct" not in hover and "✓" not in hover and "| inputs |" not in hover
+    assert "correct" not in hover and "✓" not in hover and "| inputs |" not in hover
     actions = await client.actions(uri, 4, 8)
     assert "Validate Triton kernel for Double" in actions and "Use DoubleTriton in this file" not in actions
     page = await page_of(client, uri)
@@ -207,7 +207,10 @@ async def test_the_action_validates_and_the_next_session_knows(client: Client, m
 
     await client.until(over, 60)
     hover = await client.hover(uri, 4, 8)
-    assert "is correct" in hover and "The file says 9.00× eager on NVIDIA H100; not measured here." in hover
+    assert (
+        hover.startswith("✓ **DoubleTriton** · ")
+        and "The file says 9.00× eager on NVIDIA H100; not measured here." in hover
+    )
     assert "The file says" not in client.diagnostics[uri][0].message
     kernel = kernel_file.read(kernel_file.find_kernel(module, "Double"))
     assert kernel.claim is not None and kernel.claim.verdict.mode == "interpreter"

@@ -94,10 +94,14 @@ async def test_every_verdict(
     assert await client.lenses(uri) == [lens]
     hover = await client.hover(uri, 4, 8)
     message = client.diagnostics[uri][0].message
+    if code in ("kernel-slower", "kernel-valid"):
+        assert hover.startswith("✓ **DoubleTriton** · Test GPU · torch 2.11.0 · ")
+        assert message.startswith("DoubleTriton is correct") and "correct" not in hover
     if measurement is not None and "missing" in measurement:
         assert "no GPU here" in message and "no GPU here" not in hover and "Speed not measured." in hover
     if code == "kernel-wrong":
-        assert f"✗ **DoubleTriton** is not usable ({verdict['status']})." in hover
+        assert hover.startswith("✗ **DoubleTriton** · Test GPU · torch 2.11.0 · ")
+        assert f"DoubleTriton is not usable ({verdict['status']}): " in message and "usable" not in hover
         assert verdict["reason"] in message and verdict["reason"] not in hover
         assert "Use DoubleTriton in this file" not in await client.actions(uri, 4, 8)
     if code == "kernel-outdated":
@@ -170,13 +174,15 @@ async def test_an_edit_of_a_class_whose_kernel_is_out_of_date_leaves_it_so(clien
     await client.until(lambda: client.codes(uri) == ["kernel-stale"])
 
 
-async def test_the_hover_is_a_verdict_a_line_of_speed_a_line_of_accuracy_and_links(client: Any, module: Path) -> None:
+async def test_the_hover_is_what_was_validated_a_line_of_speed_a_line_of_accuracy_and_links(
+    client: Any, module: Path
+) -> None:
     kernel = write_kernel(module, {**VERDICT, "limits": ["races"], "error_check": "large values"})
     await client.start(module.parent, options={"commandLinks": True})
     uri = client.open(module)
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])
-    verdict, speed, accuracy, links = (await client.hover(uri, 4, 8)).split("\n\n")
-    assert verdict.startswith("✓ **DoubleTriton** is correct. Test GPU · torch 2.11.0 · triton 3.6.0 · ")
+    validated, speed, accuracy, links = (await client.hover(uri, 4, 8)).split("\n\n")
+    assert validated.startswith("✓ **DoubleTriton** · Test GPU · torch 2.11.0 · triton 3.6.0 · ")
     assert len(speed.split("\n")) == 3 and speed.split("\n")[2].startswith("| `float32[8, 32]` | 23.1 µs")
     assert accuracy == (
         "Error against float64: 3.0e-07 (eager: 2.5e-07), precision fp32. 1 of 1 checks passed, 1 not possible here."

@@ -88,7 +88,7 @@ async def test_it_is_said_with_both_times_and_what_changed(client: Client, modul
     assert diagnostic.message == f"DoubleTriton is correct, but lost speed on Test GPU. {said}"
     assert (await client.lenses(uri))[0] == "▼ 8 % slower than before · 2.31× eager · 1.24× compile"
     hover = await client.hover(uri, 4, 8)
-    assert "▼ **DoubleTriton** is correct, but 8 % slower than before. Test GPU" in hover and said not in hover
+    assert hover.startswith("▼ **DoubleTriton** · Test GPU · ") and said not in hover and "slower" not in hover
     before = len(client.shown_documents)
     await client.execute("kernelLsp.showReport", argument(uri))
     shown = await client.until(lambda: client.shown_documents[before:])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kernel_lsp import claims, schema
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.speedup import (
-    at_precision,
     factor,
     mix_share,
     mix_words,
@@ -19,20 +18,19 @@ from kernel_lsp.speedup import (
 )
 
 from ..model.class_state import ClassState, as_it_was
-from .one_line import slower_by, wanted_words
+from .one_line import wanted_words
 
 if TYPE_CHECKING:
     from kernel_lsp.class_schema import TensorSpec
     from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing, Verdict
 
 NOT = "not measured"
-_STATUS = {"ok": "is correct", "slower": "is correct, but no faster"}
 
 
 def hover_markdown(class_name: str, s: ClassState, links: str, now: datetime.datetime | None = None) -> str:
-    """The hover of a class with a kernel: the verdict, one line of speed, one of accuracy, and ``links``.
+    """The hover of a class with a kernel: what was validated where and when, one line of speed, one of accuracy, and ``links``.
 
-    The sentences of the diagnostic (why it is wrong, why it is stale) are not said again. The report has the rest.
+    What the diagnostic says (that it is correct, why it is wrong, why it is stale) is not said again. The report has the rest.
     """
     assert s.kernel is not None
     kernel = kernel_class(s.kernel.class_name)
@@ -46,22 +44,19 @@ def hover_markdown(class_name: str, s: ClassState, links: str, now: datetime.dat
     if verdict is None:
         lines.append("↻ **Stale**, and not validated here." if s.stale else "? **Not validated here.**")
         return "\n\n".join([*lines, links])
-    lines.append(f"{verdict_line(kernel, s)} {where(s, now)}")
+    lines.append(f"{about(kernel, s)}{where(s, now)}")
     if s.correct:
         lines += [*speed_lines(s), accuracy(verdict)]
     return "\n\n".join([*lines, links])
 
 
-def verdict_line(kernel: str, s: ClassState) -> str:
-    """As in ``✓ **RMSNormTriton** is correct.``: what an editor without diagnostics shows has to hold it."""
+def about(kernel: str, s: ClassState) -> str:
+    """As in ``✓ **RMSNormTriton** · ``, before where it was validated: the mark is the verdict, which the diagnostic has in words."""
     assert s.verdict is not None
     if s.outdated:
-        return f"↻ **{kernel}** does not fit any more. {what_differs(s.verdict.reason)}".rstrip()
+        return f"↻ **{kernel}** does not fit any more. {what_differs(s.verdict.reason)}".rstrip() + " "
     mark = "▼" if s.regression else "✓" if s.correct else "✗"
-    words = _STATUS.get(s.verdict.status, f"is not usable ({s.verdict.status})")
-    words = words.replace("is correct", f"is correct{at_precision(s.verdict.held_to)}")
-    words += f", but {slower_by(s)} than before" if s.regression else ""
-    return f"{mark} **{kernel}** {words}."
+    return f"{mark} **{kernel}** · "
 
 
 def what_differs(reason: str) -> str:
