@@ -49,18 +49,38 @@ def mode_conditions(module: torch.nn.Module) -> list[str]:
     )
 
 
+#: hooks on all modules, which eager would call for each submodule
+_GLOBAL_HOOKS = "not (torch.nn.modules.module._global_forward_hooks or torch.nn.modules.module._global_forward_pre_hooks)"
+
+
 def hooks(module: torch.nn.Module) -> list[str]:
-    """That no submodule has got a hook, or a forward of its own, since; eager would call it. Those of the example are in its graph."""
-    children = [child for child in module.modules() if child is not module]
-    if not children or any(child._forward_hooks or child._forward_pre_hooks for child in children):
+    """That no submodule has got a hook, or a forward of its own, since, and that there are none for all modules; eager would call them.
+
+    Those of the example are in its graph: a submodule that has hooks there, as ``weight_norm`` adds one, must have the same number of the same kinds.
+    """
+    found = [(source, child) for source, child in submodules(module) if child is not module]
+    if not found:
         return []
-    sources = [source for source, child in submodules(module) if child is not module]
-    patched = any("forward" in vars(child) for child in children)
-    looked = "{0}._forward_hooks or {0}._forward_pre_hooks" + ("" if patched else ' or "forward" in {0}.__dict__')
+    patched = any("forward" in vars(child) for _, child in found)
+    sources = [source for source, child in found if not _hooks_of(child)]
+    conditions = [_GLOBAL_HOOKS]
     if len(sources) == 1:
-        return [f"not ({looked.format(sources[0])})"]
-    looked = 'm["_forward_hooks"] or m["_forward_pre_hooks"]' + ("" if patched else ' or "forward" in m')
-    return [f"not any([{looked} for m in ({', '.join(f'{one}.__dict__' for one in sources)})])"]
+        looked = "{0}._forward_hooks or {0}._forward_pre_hooks" + ("" if patched else ' or "forward" in {0}.__dict__')
+        conditions.append(f"not ({looked.format(sources[0])})")
+    elif sources:
+        looked = 'm["_forward_hooks"] or m["_forward_pre_hooks"]' + ("" if patched else ' or "forward" in m')
+        conditions.append(f"not any([{looked} for m in ({', '.join(f'{one}.__dict__' for one in sources)})])")
+    for source, child in found:
+        if kinds := _hooks_of(child):
+            both = f"(*{source}._forward_pre_hooks.values(), *{source}._forward_hooks.values())"
+            conditions.append(f"[type(h).__name__ for h in {both}] == {kinds!r}")
+            conditions += [] if patched else [f'"forward" not in {source}.__dict__']
+    return conditions
+
+
+def _hooks_of(child: torch.nn.Module) -> list[str]:
+    """The names of the classes of its hooks."""
+    return [type(hook).__name__ for hook in (*child._forward_pre_hooks.values(), *child._forward_hooks.values())]
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:

@@ -197,6 +197,10 @@ def _candidates(
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
             planes += _new(found, planes)
         result = [*rounded, *planes, *exact]
+        # Planes take launches of their own, which a small product, or a slow host, waits for longer than for the product in one kernel.
+        # So that one is among the few that are timed (``tuning.MOST_TIMED``), in the place of the last way to launch the first.
+        if not convolutions and len(rounded) == _ROUNDED:
+            result = [*rounded[:-1], *planes, *exact[:1], *rounded[-1:], *exact[1:]]
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.

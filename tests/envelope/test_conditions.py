@@ -280,6 +280,51 @@ def test_what_is_done_to_submodules_later_is_outside(varied: Any) -> None:
     assert not kernel._in_envelope(Y)
 
 
+class Normed(nn.Module):
+    """``weight_norm`` of this form computes the weight in a hook before forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = nn.Linear(8, 8)
+        self.normed = nn.utils.weight_norm(nn.Linear(8, 8))
+        self.after = nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.after(self.normed(self.plain(x)))
+
+
+_HOOKS: dict[str, Callable[[Any], Any]] = {
+    "on a submodule without": lambda k: k.plain.register_forward_hook(lambda module, inputs, output: output * 2),
+    "before a submodule without": lambda k: k.after.register_forward_pre_hook(lambda module, inputs: None),
+    "on the one that has one": lambda k: k.normed.register_forward_hook(lambda module, inputs, output: output * 2),
+    "before the one that has one": lambda k: k.normed.register_forward_pre_hook(lambda module, inputs: None),
+    "on all modules": lambda _: nn.modules.module.register_module_forward_hook(lambda module, inputs, output: None),
+    "before all modules": lambda _: nn.modules.module.register_module_forward_pre_hook(lambda module, inputs: None),
+}
+
+
+@pytest.fixture(scope="module")
+def normed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    module, x = Normed().eval(), torch.randn(4, 8)
+    made = synthesize(module, capture(module, (x,)), class_name="Normed", import_from=__name__)
+    return load(made[0].source, tmp_path_factory.mktemp("normed") / "normed_triton.py").NormedTriton
+
+
+@pytest.mark.parametrize("hook", _HOOKS)
+def test_hooks_are_noticed_where_one_was_there_at_validation(hook: str, normed: Any) -> None:
+    kernel, x = normed().eval(), torch.randn(4, 8)
+    with torch.no_grad():
+        assert kernel._in_envelope(x)
+        handle = _HOOKS[hook](kernel)
+        try:
+            assert not kernel._in_envelope(x)
+        finally:
+            handle.remove()
+        assert kernel._in_envelope(x)
+        kernel.normed.forward = lambda x: x
+        assert not kernel._in_envelope(x)
+
+
 class Times(nn.Module):
     def __init__(self, factor: float) -> None:
         super().__init__()
