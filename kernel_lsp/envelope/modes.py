@@ -50,7 +50,9 @@ def mode_conditions(module: torch.nn.Module) -> list[str]:
 
 
 #: hooks on all modules, which eager would call for each submodule
-_GLOBAL_HOOKS = "not (torch.nn.modules.module._global_forward_hooks or torch.nn.modules.module._global_forward_pre_hooks)"
+_GLOBAL_HOOKS = (
+    "not (torch.nn.modules.module._global_forward_hooks or torch.nn.modules.module._global_forward_pre_hooks)"
+)
 
 
 def hooks(module: torch.nn.Module) -> list[str]:

@@ -17,7 +17,11 @@ def use_tanh(module: torch.nn.Module, exported: ExportedProgram) -> None:
     for node in exported.graph.find_nodes(op="call_function", target=_GELU):
         layer = _innermost(module, node)
         # An input of two dimensions, without a batch, takes the slow path.
-        if isinstance(layer, torch.nn.TransformerEncoderLayer) and node.meta["val"].dim() == 3 and takes_fast_path(layer):
+        if (
+            isinstance(layer, torch.nn.TransformerEncoderLayer)
+            and node.meta["val"].dim() == 3
+            and takes_fast_path(layer)
+        ):
             node.kwargs = {**node.kwargs, "approximate": "tanh"}
 
 

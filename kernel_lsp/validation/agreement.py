@@ -223,12 +223,12 @@ def but_for_choices(
 ) -> compare.Comparison:
     """A result that turns on which of equal elements the module chooses (a router's, at tiny values) is but held to its size.
 
-    So it is where eager and float64 choose otherwise, and eager's error is such that an answer of zeros would pass.
+    So it is where eager and float64 choose otherwise, and eager's error is such that an answer of zeros would pass; indices differ.
     """
     if reference.exact is None or reference.exact is reference.eager or not math.isfinite(found.error):
         return found
     triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
-    useless = [compare.FACTOR * compare.compare(e, e, exact).eager_error >= 1 for _, e, exact in triples]
+    useless = [_useless(e, exact) for _, e, exact in triples]
     if not any(useless) or not tied_indices.part(referee.oracle, tree, reference, train):
         return found
     taken = iter(
@@ -239,6 +239,13 @@ def but_for_choices(
     if second.passed:
         referee.progress.limits.append(UNDECIDED)
     return second if second.passed else found
+
+
+def _useless(eager: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether eager's numbers are so far from float64's that an answer of zeros would pass; of integers, whether they differ at all."""
+    if not (eager.is_floating_point() or eager.is_complex()):
+        return not chunks.identical(eager.to(exact.device), exact.to(eager.dtype))
+    return compare.FACTOR * compare.compare(eager, eager, exact).eager_error >= 1
 
 
 def _eagers_but_for_large(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

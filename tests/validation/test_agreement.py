@@ -54,6 +54,28 @@ def test_where_experts_are_equal_within_rounding_another_is_as_good():
     assert compared_at_a_choice(Routed(), x, chosen_otherwise(x)) == (True, [agreement.UNDECIDED])
 
 
+class Detected(torch.nn.Module):
+    """The labels of the two rows of the greatest scores: an index that is looked up by another; [n, 4] → [2]."""
+
+    def forward(self, x):
+        scores, labels = x.sigmoid().max(-1)
+        return labels.gather(0, scores.topk(2).indices)
+
+
+def test_labels_of_equal_scores_may_be_others():
+    x = equal_rows()[:2]
+    found = compared_at_a_choice(Detected(), x, 3 - Detected()(x))
+    assert found == (True, [agreement.UNDECIDED])
+
+
+@pytest.mark.parametrize(
+    ("scale", "spoil"), [(1.0, lambda y: 3 - y), (1e-8, lambda y: y + 40), (1e-8, lambda y: -1 - y - 40)]
+)
+def test_labels_of_other_scores_and_labels_that_there_are_not_are_wrong(scale, spoil):
+    x = equal_rows(scale)[:2]
+    assert compared_at_a_choice(Detected(), x, spoil(Detected()(x))) == (False, [])
+
+
 @pytest.mark.parametrize(
     "spoil", [lambda y: 10 * y, lambda y: y.index_fill(0, torch.tensor([3]), 9.0), lambda y: y * torch.nan]
 )
