@@ -81,11 +81,16 @@ def _unless_at_an_end(args: Any, fake: Any) -> tuple[sympy.Expr, ...]:
     return () if args[2] in (0, -1) else _size_along(1)(args, fake)
 
 
-def _all_that_stay(_: Any, fake: Any) -> tuple[sympy.Expr, ...]:
-    return shape_of(fake.shape) if isinstance(fake, torch.Tensor) else ()
+def _those_that_stay(args: Any, fake: Any) -> tuple[sympy.Expr, ...]:
+    """Of the dims that a squeeze names, by default all, those that are longer than one."""
+    x = args[0]
+    if not isinstance(x, Value):
+        return shape_of(fake.shape) if isinstance(fake, torch.Tensor) else ()
+    chosen = dims_of(args[1] if len(args) > 1 else None, len(x.shape))
+    return tuple(x.shape[d] for d in chosen if x.shape[d] != ONE)
 
 
-@lowers("aten.squeeze", about="Dims of size one left out", addressing=True, not_one=_all_that_stay)
+@lowers("aten.squeeze", about="Dims of size one left out", addressing=True, not_one=_those_that_stay)
 def squeeze(x: Value, dims: Any = None, **_: Any) -> Value:
     """A view; of ``dims``, by default all, those whose size is one."""
     chosen = dims_of(dims, len(x.shape))

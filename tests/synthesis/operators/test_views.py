@@ -1,4 +1,4 @@
-"""A slice of a fixed number of elements: the class takes the sizes at which torch gives as many."""
+"""Views that depend on sizes: the class takes those at which torch gives the same dims, or as many elements."""
 
 from __future__ import annotations
 
@@ -44,3 +44,22 @@ def test_a_slice_says_how_many_elements_there_have_to_be(cut, conditions):
     for size in range(1, COUNT) if conditions else ():
         same = cut(torch.randn(5, size)).shape == cut(torch.randn(5, COUNT)).shape
         assert all(bool(relation.subs(symbol, size)) for relation in found) == same, size
+
+
+@pytest.mark.parametrize(
+    ("squeezed", "dims"),
+    [
+        (lambda x: x.squeeze(1), []),
+        (lambda x: x.squeeze(-1), [2]),
+        (lambda x: x.squeeze((0, 1)), [0]),
+        (lambda x: x.squeeze(), [0, 2]),
+        (lambda x: x[:, 0].squeeze(1), [2]),
+    ],
+)
+def test_a_squeeze_takes_the_dims_that_it_names_to_stay_and_no_others(squeezed, dims):
+    class Squeezed(torch.nn.Module):
+        def forward(self, x):
+            return squeezed(x) * 2
+
+    graph = lower(capture(Squeezed(), (torch.randn(5, 1, COUNT),)))
+    assert graph.not_one == [graph.inputs[0].shape[d] for d in dims]
