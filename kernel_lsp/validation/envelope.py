@@ -62,7 +62,8 @@ def gradients(referee: Referee, step: plan.Step) -> None:
     if not found_errors.passed:
         raise referee.failed("wrong", step.name, f"with gradients required: {found_errors.reason}")
     how = "runs eager" if not message["launches"] else "computes gradients with its kernels"
-    referee.passed(step.name, f"with gradients required it {how}: relative error {found_errors.error:.2g}")
+    numbers = f"relative error {found_errors.error:.2g} (eager {found_errors.eager_error:.2g})"
+    referee.passed(step.name, f"with gradients required it {how}: {numbers}")
 
 
 def another_dtype(referee: Referee, step: plan.Step) -> None:
