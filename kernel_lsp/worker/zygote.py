@@ -8,8 +8,8 @@ has imported torch alone:
                 ├── "interpreter"   triton under TRITON_INTERPRET=1, with validation's repairs of it
                 └── "unmarked"         torch alone
 
-None ever touches CUDA, and none starts a thread (an OpenMP pool would hang in a forked child), which is why
-torch is held to one thread here; the children get the number back.
+None ever touches CUDA, not even to count GPUs, and none starts a thread (an OpenMP pool would hang in a forked child), which
+is why torch is held to one thread here; the children get the number back.
 
 A zygote is told, over a ``SOCK_SEQPACKET`` socket: ``{"start": key, "task": name}`` with the descriptors (parameters,
 answers, standard error, and the task's own), or ``{"kill": key}``. It says ``{"ready": seconds}``, ``{"failed": error}``,
@@ -28,6 +28,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from kernel_lsp import child_processes, errors
@@ -111,21 +112,45 @@ def _warm_up(role: str) -> None:
 
         return
     if role == "interpreter":
-        os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported, which the next line does
-        from kernel_lsp.validation import interpreter
-        from kernel_lsp.worker import validating
+        os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported, which happens below
+        with _gpus_counted_by_nvml_alone():
+            from kernel_lsp.validation import interpreter
+            from kernel_lsp.worker import validating
 
-        interpreter.repair()
-        validating.warm_up()
+            interpreter.repair()
+            validating.warm_up()
         return
     os.environ.pop("TRITON_INTERPRET", None)
-    import kernel_lsp.slicing.subject  # noqa: F401
-    from kernel_lsp.worker import specimen, validating, warming
+    with _gpus_counted_by_nvml_alone(), tempfile.TemporaryDirectory() as folder:
+        import kernel_lsp.slicing.subject  # noqa: F401
+        from kernel_lsp.worker import specimen, validating, warming
 
-    specimen.warm_up()
-    validating.warm_up()
-    with tempfile.TemporaryDirectory() as folder:
+        specimen.warm_up()
+        validating.warm_up()
         warming.compile_once(folder)
+
+
+@contextlib.contextmanager
+def _gpus_counted_by_nvml_alone() -> Iterator[None]:
+    """Within this context torch sees no GPU where NVML cannot count them.
+
+    It would ask CUDA instead, and from then on refuse CUDA in what is forked, also where there is no driver: user code that asks
+    for a GPU would be told "Cannot re-initialize CUDA in forked subprocess" in place of what is missing.
+    """
+    import torch
+
+    if not torch.version.cuda or torch.cuda._device_count_nvml() >= 0:
+        yield
+        return
+    name = "CUDA_VISIBLE_DEVICES"
+    before = os.environ.get(name)
+    os.environ[name] = ""
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 def _say(control: socket.socket, message: dict[str, Any]) -> None:

@@ -90,6 +90,20 @@ CASES = {
         6,
         "which is not here",
     ),
+    "a module whose arguments are on a device that is not there": (
+        "class Good(nn.Module):\n    def __init__(self, w):\n        super().__init__()\n"
+        "    def forward(self, x):\n        return x\n" + INPUTS + "def get_init_inputs():\n"
+        "    return [torch.ones(3, device='cuda:77')]\n",
+        "DeviceMissing",
+        11,
+        "which is not here",
+    ),
+    "a device that is not there, after a look for one": (
+        "HERE = torch.cuda.is_available()\n" + GOOD + "def get_inputs():\n    return [torch.randn(4).to('cuda:77')]\n",
+        "DeviceMissing",
+        8,
+        "which is not here",
+    ),
 }
 
 
@@ -104,6 +118,14 @@ def test_bad_input_has_its_own_message(worker, write, case):
     assert "Traceback" not in error.message and "\n" not in error.message
     if line:
         assert error.where["line"] == line
+
+
+@pytest.mark.parametrize("asked", ["interface", "synthesize", "explain"])
+def test_a_device_that_is_not_there_is_named_whatever_is_asked(worker, write, asked):
+    text = GOOD + "def get_inputs():\n    return [torch.randn(4, device='cuda:77')]\n"
+    with pytest.raises(WorkerError, match="which is not here") as caught:
+        worker.call(asked, path=write(HEAD + text), class_name="Good", gpu=None, stages=["graph"], leave=[])
+    assert caught.value.code == "DeviceMissing"
 
 
 def test_a_constructor_that_fails_names_what_gave_its_arguments(worker, write):
