@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
@@ -38,6 +39,24 @@ class _OnTheCpuAlone(TorchDispatchMode):
         if device is not None and torch.device(device).type not in ("cpu", "meta"):
             raise OtherDevice(str(device))
         return func(*args, **kwargs)
+
+
+class _OnGpusThatAreHere(TorchFunctionMode):
+    """A forward that asks for a GPU which is not there does not run, with fake tensors either."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        asked = [kwargs.get("device"), *(args[1:] if func is torch.Tensor.to else ())]
+        if func is torch.Tensor.cuda:
+            asked.append("cuda")
+        for device in asked:
+            if isinstance(device, str | torch.device) and _is_missing_gpu(torch.device(device)):
+                raise OtherDevice(str(device))
+        return func(*args, **kwargs)
+
+
+def _is_missing_gpu(device: torch.device) -> bool:
+    return device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count()
 
 
 def mode() -> FakeTensorMode:
@@ -117,6 +136,7 @@ def run(module: torch.nn.Module, args: Any, kwargs: Any, fake: FakeTensorMode | 
             fake,
             FlopCounterMode(display=False) as counter,
             Shapes() as recurrent,
+            _OnGpusThatAreHere(),
         ):
             outputs = module(*args, **kwargs)
         return outputs, counter.get_total_flops() + recurrent.flops

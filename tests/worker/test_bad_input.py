@@ -104,6 +104,20 @@ CASES = {
         8,
         "which is not here",
     ),
+    "a forward that moves its input to a device that is not there": (
+        "class Good(nn.Module):\n    def forward(self, x):\n        return (x.to('cuda:77') + 1).to(x.device)\n"
+        + INPUTS,
+        "DeviceMissing",
+        5,
+        "which is not here",
+    ),
+    "a forward that makes a tensor on a device that is not there": (
+        "class Good(nn.Module):\n    def forward(self, x):\n"
+        "        return x + torch.ones(8, device='cuda:77').to(x.device)\n" + INPUTS,
+        "DeviceMissing",
+        5,
+        "which is not here",
+    ),
 }
 
 
