@@ -5,6 +5,7 @@ from kernel_lsp.errors import (
     ForwardFailed,
     ImportFailed,
     InternalError,
+    NoExampleInputs,
     NotExportable,
     NothingToLower,
     PackageMissing,
@@ -63,3 +64,12 @@ def test_where_little_room_is_the_details_come_last() -> None:
     assert str(refused).endswith("Details: No module named 'einops'") and refused.data["message"] == str(error)
     missing = PackageMissing(interpreter="python", package="torch", command="pip install torch")
     assert missing.detail_last() == str(missing)
+
+
+def test_a_part_is_told_whose_inputs_there_are() -> None:
+    said = str(NoExampleInputs(class_name="A.Norm", whole="Model", detail="ValueError: no."))
+    assert said.startswith(
+        "No example inputs for A.Norm, a part of Model: get_inputs() is for Model, and does not fit A.Norm (ValueError: no). "
+        "Add get_inputs_A_Norm(), and get_init_inputs_A_Norm() if its constructor takes arguments, to the file"
+    )
+    assert "fit" not in str(NoExampleInputs(class_name="Norm", whole="Model"))

@@ -72,7 +72,8 @@ Those without a name for pyproject.toml are in VS Code alone.
 
 ## Example inputs in pyproject.toml
 
-Where the file has no `get_inputs_<Class>()` or `get_inputs()`, a table names the inputs of a class. Tensors are written
+Where the file has no `get_inputs_<Class>()` or `get_inputs()`, a table names the inputs of a class. It goes before a `get_inputs()` of the file that is for
+another class, of which this one is a part. Tensors are written
 `"<dtype>[<sizes>]"` and drawn at random; anything else is passed as it stands.
 
 ```toml

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .outline import Outline, outlined
+from .parts import SHARED, wholes
 from .resolve import Read, Resolver, read_file
 from .syntax import Source
 from .text import Range
@@ -20,8 +21,11 @@ class ModuleClass:
     class_range: Range  # the class statement: its decorators up to the colon
     forward_range: Range | None  # the signature of its own forward: "def" up to the colon
     duplicate: bool  # the file defines the name more than once
-    inputs: str | None  # the function in the file that gives example inputs
+    inputs: (
+        str | None
+    )  # the function in the file that gives example inputs; not get_inputs() where there is a ``whole``
     whole_range: Range  # with the body
+    whole: str | None = None  # the class, of which it is a part, that the file's get_inputs() is for
 
 
 def identifier(class_name: str) -> str:
@@ -34,7 +38,7 @@ def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClas
     found = outlined(source)
     resolver = Resolver(read)
     resolver.add(path, found)
-    return [
+    classes = [
         ModuleClass(
             name=c.name,
             name_range=source.range(*c.name_bytes),
@@ -47,6 +51,8 @@ def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClas
         for c in found.classes
         if resolver.is_module(path, c)
     ]
+    parts = wholes(source, classes)
+    return [replace(c, inputs=None, whole=parts[c.name]) if c.name in parts else c for c in classes]
 
 
 def is_module_class(source: str, path: Path, class_name: str, read: Read = read_file) -> bool:
@@ -65,4 +71,4 @@ def imported_with_inputs(source: str) -> list[str]:
 def _inputs(found: Outline, class_name: str) -> str | None:
     bound = found.functions | found.imports.keys() | found.aliases.keys()
     own = f"get_inputs_{identifier(class_name)}"
-    return next((n for n in (own, f"get_inputs_{class_name.rpartition('.')[2]}", "get_inputs") if n in bound), None)
+    return next((n for n in (own, f"get_inputs_{class_name.rpartition('.')[2]}", SHARED) if n in bound), None)

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..errors import ClassNotFound, KernelOrphaned, SyntaxInvalid
 from .classes import identifier
 from .outline import outlined
+from .parts import SHARED
 from .syntax import Source
 
 
@@ -31,14 +32,16 @@ def unparsed(text: str, path: Path) -> SyntaxInvalid | None:
     return syntax_error(text, path) if Source(text).tree.root_node.has_error else None
 
 
-def may_have_inputs(text: str, class_name: str) -> bool:
+def may_have_inputs(text: str, class_name: str, *, shared: bool = True) -> bool:
     """Whether a module with this text may have a function of example inputs for the class; False is certain.
 
     Names from ``import *``, and names that are put together (``globals()[f"get_inputs_{name}"]``), count as such a function.
+    ``shared``: so does ``get_inputs()``. Where it does not, ``import *`` does not either.
     """
-    own = {f"get_inputs_{identifier(class_name)}", f"get_inputs_{class_name.rpartition('.')[2]}", "get_inputs"}
+    own = {f"get_inputs_{identifier(class_name)}", f"get_inputs_{class_name.rpartition('.')[2]}"}
+    own |= {SHARED} if shared else set()
     found = re.findall(r"get_inputs\w*", text)
-    return any(name in own or name.endswith("_") for name in found) or bool(outlined(Source(text)).stars)
+    return any(name in own or name.endswith("_") for name in found) or (shared and bool(outlined(Source(text)).stars))
 
 
 def not_found(text: str, path: Path, class_name: str) -> SyntaxInvalid | ClassNotFound:

@@ -12,9 +12,10 @@ from kernel_lsp import schema
 from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
 from kernel_lsp.analysis.classes import identifier
 from kernel_lsp.analysis.example_stub import stub
+from kernel_lsp.analysis.parts import holders
 from kernel_lsp.commands import html
 from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.commands.targets import is_part, split
+from kernel_lsp.commands.targets import split
 from kernel_lsp.commands.wrapping import filled, say, width_of
 from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
 from kernel_lsp.jobs import Job, Jobs
@@ -131,9 +132,10 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
     hidden = syntax_error(source, file) if not names else None
     if hidden is not None:
         return [_failed(str(file), hidden)]
-    tasks, parsed = [_task(file, name, write) for name in names], Source(source)
+    held = holders(Source(source), names, found)
+    tasks = [_task(file, name, write, own_inputs=True) for name in names]
     for task, name in zip(tasks, names, strict=True):
-        task.part = is_part(parsed, name, found)
+        task.part = bool(held[name])
     return tasks
 
 
@@ -141,10 +143,11 @@ def _failed(name: str, error: UserError) -> Task:
     return Task(name, None, error=error)
 
 
-def _task(path: Path, class_name: str, write: bool) -> Task:
+def _task(path: Path, class_name: str, write: bool, *, own_inputs: bool = False) -> Task:
     absolute = Path(os.path.abspath(path))
 
     def submit(jobs: Jobs) -> Job:
-        return jobs.submit("generate", schema.Target(absolute.as_uri(), class_name), absolute, write=write)
+        target = schema.Target(absolute.as_uri(), class_name)
+        return jobs.submit("generate", target, absolute, write=write, own_inputs=own_inputs)
 
     return Task(f"{path}::{class_name}", submit, source=absolute)

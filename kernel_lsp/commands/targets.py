@@ -17,7 +17,7 @@ from kernel_lsp.analysis import (
     not_found,
     read_file,
 )
-from kernel_lsp.analysis.uses import instantiations
+from kernel_lsp.analysis.parts import holders
 from kernel_lsp.errors import ClassNotFound, ClassNotNamed, PathMissing
 from kernel_lsp.settings import load
 
@@ -66,15 +66,8 @@ def _meant(text: str, path: Path, found: Sequence[ModuleClass]) -> list[str]:
     settings = load(absolute)[0]
     with_inputs = [one.name for one in found if one.inputs or settings.inputs_for(absolute, one.name) is not None]
     names = [*with_inputs, *imported]
-    source = Source(text)
-    return names if len(names) < 2 else [name for name in names if not is_part(source, name, found)]
-
-
-def is_part(source: Source, name: str, classes: Sequence[ModuleClass]) -> bool:
-    """Whether another of the file's classes instantiates the class."""
-    lines = [place.start.line for place in instantiations(source, name)]
-    others = [one.whole_range for one in classes if one.name != name]
-    return any(other.start.line <= line <= other.end.line for line in lines for other in others)
+    held = holders(Source(text), names, found)
+    return names if len(names) < 2 else [name for name in names if not held[name]]
 
 
 def require_class(path: Path, class_name: str) -> None:

@@ -81,12 +81,20 @@ class NoExampleInputs(UserError):
     """Neither a function of the file, nor a setting, nor a recording gives inputs for the class."""
 
     template = (
-        "No example inputs for {class_name}. Add get_inputs_{function}() to the file "
+        "No example inputs for {class_name}{why}. Add {functions} to the file "
         "(code action: Add example inputs for {class_name})."
     )
 
-    def __init__(self, *, class_name: str, **values: Any) -> None:
-        super().__init__(class_name=class_name, function=class_name.replace(".", "_"), **values)
+    def __init__(self, *, class_name: str, whole: str = "", detail: str = "", **values: Any) -> None:
+        """``whole``: the class that the file's ``get_inputs()`` is for; ``detail``: what came of that with this one, a part of it."""
+        function, why = class_name.replace(".", "_"), ""
+        functions = f"get_inputs_{function}()"
+        if whole:
+            detail = detail.removesuffix(".")
+            why = f", a part of {whole}: get_inputs() is for {whole}"
+            why += f", and does not fit {class_name} ({detail})" if detail else ""
+            functions += f", and get_init_inputs_{function}() if its constructor takes arguments,"
+        super().__init__(class_name=class_name, why=why, functions=functions, detail=detail, **values)
 
 
 class ExampleInputsFailed(UserError):

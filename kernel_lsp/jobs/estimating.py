@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import class_schema, schema
+from kernel_lsp.jobs import example_table
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.recording import examples
 from kernel_lsp.settings import Settings
@@ -32,7 +33,7 @@ async def estimate(worker: Worker, settings: Settings, path: Path, class_name: s
     params: dict[str, Any] = {
         "path": str(path),
         "class_name": class_name,
-        "inputs": table if recorded is None else {**(table or {}), "recorded": recorded},
+        "inputs": example_table.joined(table, recorded, lambda: example_table.whole_of(path, class_name)),
         "device": settings.device,
         "precision": settings.precision,
         "target": settings.estimate_gpu,

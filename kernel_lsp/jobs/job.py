@@ -32,6 +32,7 @@ class Job:
         explained: of such a look, what the stages gave, as ``kernel_lsp.synthesis.explain`` has it.
         bounds: the setting that it ran with, which is part of what a verdict holds for.
         precision: the setting of this name that it ran with; of a validation, the kernel file's own.
+        own_inputs: whether a part of another class needs example inputs of its own: the file's ``get_inputs()`` is not tried for it.
         number: of the candidate that is validated now, or was the last; from 1.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
@@ -54,6 +55,7 @@ class Job:
     explained: dict[str, Any] | None = None
     bounds: str = "trust"
     precision: str = "strict"
+    own_inputs: bool = False
     number: int = 0
     proposal: str | None = None
     state: State = "queued"

@@ -80,6 +80,7 @@ class Jobs:
         recorded: bool = True,
         further: dict[str, Any] | None = None,
         quota: tuple[int, int] | None = None,
+        own_inputs: bool = False,
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -97,13 +98,13 @@ class Jobs:
                 if (
                     same
                     and asked == (write, overwrite, review, training, follow_up, body)
-                    and (other.recorded, other.further) == (recorded, further or {})
+                    and (other.recorded, other.further, other.own_inputs) == (recorded, further or {}, own_inputs)
                 ):
                     return other
                 self.cancel(other.id)
         number = f"{kind}-{next(self._numbers)}"
         job = Job(number, kind, target, path, source, kernel, write, overwrite, review, training, follow_up, body)
-        job.recorded, job.further, job.quota = recorded, further or {}, quota
+        job.recorded, job.further, job.quota, job.own_inputs = recorded, further or {}, quota, own_inputs
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)
@@ -254,7 +255,8 @@ class Jobs:
                 job.state = "running"
                 run = Run(job, settings, worker, self._listener, job.report, started)
                 run.hosts, run.gpu, run.locks = self._hosts, self._gpu, self._locks
-                await _PIPELINES[job.kind](run)
+                with run.told_of_parts():
+                    await _PIPELINES[job.kind](run)
             job.state = "done"
         except asyncio.CancelledError:
             job.state, job.error = "cancelled", Cancelled()

@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from kernel_lsp import class_schema, errors, kernel_file, loading, schema, why_eager
 from kernel_lsp.analysis import fingerprint, is_module_class, may_have_inputs, not_found, unparsed
 from kernel_lsp.device_choice import pick_device
+from kernel_lsp.jobs import example_table
 from kernel_lsp.jobs.client import EventHandler, Worker
 from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.jobs.hosts import ModelHosts
@@ -139,12 +140,38 @@ class Run:
             NoExampleInputs: neither the text of the file nor pyproject.toml nor a recording has any.
         """
         path, class_name, source = self.job.path, self.job.target.class_name, self.read_source()
-        if may_have_inputs(source, class_name) or self.settings.inputs_for(path, class_name) is not None:
+        whole = self.whole if self.job.own_inputs else None
+        if may_have_inputs(source, class_name, shared=whole is None):
+            return
+        if self.settings.inputs_for(path, class_name) is not None:
             return
         if await asyncio.to_thread(examples.table_for, path, class_name) is not None:
             return
         if is_module_class(source, path, class_name):
-            raise errors.NoExampleInputs(path=str(path), class_name=class_name)
+            raise errors.NoExampleInputs(path=str(path), class_name=class_name, whole=whole or "")
+
+    @contextlib.contextmanager
+    def told_of_parts(self) -> Iterator[None]:
+        """Within it, what a part raises with the file's ``get_inputs()`` becomes an error that says which class that is for.
+
+        Raises:
+            NoExampleInputs: in place of InitFailed, ForwardFailed, and one that does not say so.
+        """
+        try:
+            yield
+        except (errors.InitFailed, errors.ForwardFailed, errors.NoExampleInputs) as error:
+            if self.whole is None or self.report.candidates or self.inputs() is not None:
+                raise
+            path, name = self.job.path, self.job.target.class_name
+            misfit = example_table.misfit(error, self.read_source(), name)
+            if not misfit or self.job.own_inputs:
+                raise
+            raise errors.NoExampleInputs(path=str(path), class_name=name, whole=self.whole, detail=misfit) from None
+
+    @functools.cached_property
+    def whole(self) -> str | None:
+        """The class, of which this one is a part, that the file's ``get_inputs()`` is for; None where it is for any."""
+        return example_table.whole_of(self.job.path, self.job.target.class_name)
 
     def completed(self, body: str) -> str:
         """The body of a kernel file with what every one has, from any generator.
@@ -235,7 +262,7 @@ class Run:
     def inputs(self) -> dict[str, Any] | None:
         """The table of example inputs from pyproject.toml, with what was recorded under ``recorded``."""
         table = self.settings.inputs_for(self.job.path, self.job.target.class_name)
-        return {**(table or {}), "recorded": self.recorded} if self.recorded is not None else table
+        return example_table.joined(table, self.recorded, lambda: self.whole)
 
     def params(self) -> dict[str, Any]:
         """What every request about the class begins with."""

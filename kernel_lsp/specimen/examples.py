@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import itertools
 import random
@@ -69,7 +70,8 @@ def resolve(
 ) -> Example:
     """Example inputs of ``cls``: its own functions, then the file's, then ``table``.
 
-    ``table``: from pyproject.toml, and under ``recorded`` what ``kernel-lsp record`` saw, which comes last.
+    ``table``: from pyproject.toml, and under ``recorded`` what ``kernel-lsp record`` saw, which comes last. With ``first``
+    in it, the file's functions are for another class, of which this is a part, and come after all of it.
 
     ``inside``: entered while forward's inputs are made; the constructor's arguments are made outside of it.
     ``number``: which of several examples, from 0.
@@ -140,23 +142,45 @@ def _constructor(
     own = function_for(module, "get_init_inputs", class_name)
     if own:
         return _call(own, path, class_name), f"{own.__name__}()"
+    sources = [
+        functools.partial(_shared_arguments, module, cls, path, class_name),
+        functools.partial(_listed_arguments, module, cls, class_name, table),
+    ]
+    found = (source() for source in (reversed(sources) if _goes_first(table) else sources))
+    return next((one for one in found if one is not None), (((), {}), ""))
+
+
+def _shared_arguments(module: ModuleType, cls: type, path: str, class_name: str) -> tuple[Given, str] | None:
+    """The constructor's arguments by the file's own ``get_init_inputs()``, where it takes them."""
     shared = getattr(module, "get_init_inputs", None)
-    if callable(shared):
-        args, kwargs = _call(shared, path, class_name)
-        if _constructs(cls, args, kwargs):
-            return (args, kwargs), "get_init_inputs()"
+    if not callable(shared):
+        return None
+    args, kwargs = _call(shared, path, class_name)
+    return ((args, kwargs), "get_init_inputs()") if _constructs(cls, args, kwargs) else None
+
+
+def _listed_arguments(
+    module: ModuleType, cls: type, class_name: str, table: dict[str, Any] | None
+) -> tuple[Given, str] | None:
+    """The constructor's arguments that ``table`` has, or those of a recorded call."""
     if table and ("init" in table or "init-kwargs" in table):
         keys = " and ".join(key for key in ("init", "init-kwargs") if key in table)
         given = tuple(parse(table.get("init", []))), parse(table.get("init-kwargs", {}))
         return given, f"{keys} in the table of {class_name} under [tool.kernel-lsp.inputs] in pyproject.toml"
     if table and "recorded" in table and not (_inputs_given(module, class_name, table) and _accepts(cls, (), {})):
         return recorded.constructor(table["recorded"]), "the recorded call of its constructor"
-    return ((), {}), ""
+    return None
+
+
+def _goes_first(table: dict[str, Any] | None) -> bool:
+    """Whether the table goes before the functions of the file that are named after no class."""
+    return bool(table and table.get("first"))
 
 
 def _inputs_given(module: ModuleType, class_name: str, table: dict[str, Any]) -> bool:
     """Whether forward's inputs are the user's own: recorded ones belong to the recorded constructor."""
-    functions = (function_for(module, "get_inputs", class_name), getattr(module, "get_inputs", None))
+    functions = [function_for(module, "get_inputs", class_name)]
+    functions += [] if _goes_first(table) else [getattr(module, "get_inputs", None)]
     return any(map(callable, functions)) or not _FORWARD.isdisjoint(table)
 
 
@@ -167,12 +191,31 @@ def _forward(
     own = function_for(module, "get_inputs", class_name)
     if own:
         return _each(own, path, class_name), f"{own.__name__}()"
+    sources = [
+        functools.partial(_shared_inputs, module, cls, path, class_name),
+        functools.partial(_listed_inputs, table),
+    ]
+    found = (source() for source in (reversed(sources) if _goes_first(table) else sources))
+    given = next((one for one in found if one is not None), None)
+    if given is None:
+        raise errors.NoExampleInputs(path=path, class_name=class_name)
+    return given
+
+
+def _shared_inputs(module: ModuleType, cls: type, path: str, class_name: str) -> tuple[Iterable[Given], str] | None:
+    """The examples of the file's own ``get_inputs()``, where forward takes the first."""
     shared = getattr(module, "get_inputs", None)
-    if callable(shared):
-        each = _each(shared, path, class_name)
-        args, kwargs = first = next(each)
-        if _accepts(cls.forward, (None, *args), kwargs):  # type: ignore[attr-defined]
-            return itertools.chain([first], each), "get_inputs()"
+    if not callable(shared):
+        return None
+    each = _each(shared, path, class_name)
+    args, kwargs = first = next(each)
+    if not _accepts(cls.forward, (None, *args), kwargs):  # type: ignore[attr-defined]
+        return None
+    return itertools.chain([first], each), "get_inputs()"
+
+
+def _listed_inputs(table: dict[str, Any] | None) -> tuple[Iterable[Given], str] | None:
+    """The examples that ``table`` has, or the recorded one."""
     if table and not _FORWARD.isdisjoint(table):
         try:
             tables = table.get("examples", [table])
@@ -185,7 +228,7 @@ def _forward(
     if table and "recorded" in table:
         args, kwargs, inputs_from = recorded.forward(table["recorded"])
         return [(args, kwargs)], inputs_from
-    raise errors.NoExampleInputs(path=path, class_name=class_name)
+    return None
 
 
 def function_for(module: ModuleType, prefix: str, class_name: str) -> Callable[[], Any] | None:

@@ -40,3 +40,15 @@ def test_what_a_newer_python_parses_is_left_to_it() -> None:
 )
 def test_whether_a_file_may_have_inputs(more: str, class_name: str, may: bool) -> None:
     assert may_have_inputs(NET + more, class_name) is may
+
+
+@pytest.mark.parametrize(
+    ("more", "may"),
+    [
+        ("def get_inputs():\n    return []\n", False),
+        ("from shapes import *\ndef get_inputs():\n    return []\n", False),
+        ("def get_inputs():\n    return []\ndef get_inputs_Net():\n    return []\n", True),
+    ],
+)
+def test_inputs_of_the_file_that_are_for_another_class(more: str, may: bool) -> None:
+    assert may_have_inputs(NET + more, "Net", shared=False) is may

@@ -341,3 +341,86 @@ def test_parts_of_another_class_without_inputs_share_a_line(
     assert "✗ Norm: No example inputs" in said and "✗ Gate: No example inputs" in said
     assert cli.main(["generate", "block.py::Norm"]) == 2
     assert "def get_inputs_Norm" in capsys.readouterr().out
+
+
+WHOLE = """import torch
+
+
+class Norm(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(size))
+
+    def forward(self, x):
+        return torch.nn.functional.layer_norm(x, self.weight.shape, self.weight)
+
+
+class Gate(torch.nn.Module):
+    def forward(self, x):
+        return x * x.sigmoid()
+
+
+class Mix(torch.nn.Module):
+    def forward(self, x, y):
+        return x + y
+
+
+class Block(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.norm, self.gate, self.mix = Norm(2 * size), Gate(), Mix()
+
+    def forward(self, x):
+        return self.mix(self.gate(self.norm(torch.cat([x, x], -1))), 1.0)
+
+
+def get_inputs():
+    return [torch.ones(2, 8)]
+
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+@pytest.fixture
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a class and its parts, and the example inputs of the class alone."""
+    monkeypatch.chdir(tmp_path)
+    Path("pyproject.toml").write_text("")
+    Path("block.py").write_text(WHOLE)
+    return Path("block.py")
+
+
+GENERATE = ["generate", "--device", "interpreter", "--no-write"]
+
+
+def test_the_inputs_of_a_file_are_not_tried_for_parts(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether they would fit, as of Gate, or not."""
+    assert cli.main([*GENERATE, "block.py"]) == 0
+    said = capsys.readouterr().out
+    assert "3 classes without example inputs, parts of others: Norm, Gate, Mix." in said and "✗" not in said
+    whole.write_text(WHOLE.replace("return self.mix", "raise ValueError\n        return self.mix"))  # which is quicker
+    assert cli.main([*GENERATE, ".", "--strict"]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No example inputs for Norm, a part of Block: get_inputs() is for Block. Add get_inputs_Norm()" in said
+
+
+def test_a_part_that_is_named_is_tried(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And told whose inputs there are where they do not fit; what pyproject.toml has for it goes first."""
+    assert cli.main([*GENERATE, "block.py::Gate"]) == 0
+    assert cli.main([*GENERATE, "block.py::Norm"]) == 0  # they fit: it takes any size
+    capsys.readouterr()
+    whole.write_text(WHOLE.replace("[torch.ones(2, 8)]", "[torch.ones(2, 7)]"))
+    for name, why in (
+        ("Norm", "RuntimeError: Given normalized_shape=[8]"),
+        ("Mix", "its forward takes other arguments"),
+    ):
+        assert cli.main([*GENERATE, f"block.py::{name}"]) == 2
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"{name}, a part of Block: get_inputs() is for Block, and does not fit {name} ({why}" in said
+        assert f"def get_inputs_{name}" in said
+    Path("pyproject.toml").write_text(
+        '[tool.kernel-lsp.inputs."block.py::Norm"]\ninit = [16]\nargs = ["float32[3, 16]"]\n'
+    )
+    assert cli.main([*GENERATE, "block.py::Norm"]) == 0

@@ -498,3 +498,18 @@ async def test_checks_that_were_left_out_are_counted_everywhere(client: Any, mod
     assert await client.lenses(uri) == ["✓ 2.31× eager · 1.24× compile · 1 passed, 2 skipped"]
     assert "Checks: 1 passed, 2 skipped." in client.diagnostics[uri][0].message
     assert "1 of 1 checks passed, 2 skipped." in await client.hover(uri, 4, 8)
+
+
+async def test_inputs_of_a_file_are_not_for_parts(client: Any, tmp_path: Path) -> None:
+    """They are not missed, but the stub is offered, and so is a kernel."""
+    (tmp_path / "pyproject.toml").write_text("")
+    path = tmp_path / "net.py"
+    part = "class Part(nn.Module):\n    def forward(self, x):\n        return x\n\n\n"
+    path.write_text(MODULE.replace("class Double", f"{part}class Double").replace("x * 2.0", "Part()(x) * 2.0"))
+    line = path.read_text().splitlines().index("class Part(nn.Module):")
+    await client.start(tmp_path)
+    uri = client.open(path)
+    assert await client.lenses(uri) == ["Generate Triton kernel"] * 2
+    assert {"Generate Triton kernel for Part", "Add example inputs for Part"} <= set(await client.actions(uri, line, 8))
+    assert "Add example inputs for Double" not in await client.actions(uri, line + 5, 8)
+    assert client.codes(uri) == []

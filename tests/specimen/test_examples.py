@@ -96,3 +96,16 @@ def test_the_module_gets_the_dtype_of_an_example_after_the_first():
         yield {"x": torch.ones(4, dtype=torch.float16), "scale": torch.ones(4)}
 
     assert converted(1, mixed) is None
+
+
+def test_a_table_that_goes_first():
+    """The file's functions are for another class then; they give what the table leaves out."""
+    shared = {"get_inputs": two, "get_init_inputs": lambda: []}
+    table = {"args": ["float32[7, 4]"]}
+    assert resolved(table=table, **shared).inputs_from == "get_inputs()"
+    first = resolved(table=table | {"first": True}, **shared)
+    assert (first.args[0].shape, first.inputs_from, first.init_from) == ((7, 4), "pyproject.toml", "get_init_inputs()")
+    assert resolved(table={"init": [], "first": True}, **shared).inputs_from == "get_inputs()"
+    own = resolved(table=table | {"first": True}, get_inputs_Scaled=two)
+    assert own.args[0].shape == (2, 4)
+    assert "pyproject.toml" in resolved(table={"init": [], "first": True}, **shared).init_from

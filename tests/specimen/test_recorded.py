@@ -45,6 +45,13 @@ def test_the_user_s_own_come_first() -> None:
     found = resolve(own, TABLE)
     assert found.inputs_from != "recorded from train.py" and found.args[0].shape == (2,)
     assert found.init_args == (16,)  # it cannot be constructed without
+    of_another = types.ModuleType("scaled")
+    of_another.get_inputs = own.get_inputs_Scaled
+    of_another.get_init_inputs = lambda: [3]
+    found = resolve(of_another, TABLE)
+    assert (found.inputs_from, found.init_args) == ("get_inputs()", (3,))
+    found = resolve(of_another, {**TABLE, "first": True})
+    assert (found.inputs_from, found.init_args) == ("recorded from train.py", (16,))
     from_project = resolve(types.ModuleType("scaled"), {"init": [3], "args": ["float32[3]", ["float32[3]"]], **TABLE})
     assert (from_project.inputs_from, from_project.init_args) == ("pyproject.toml", (3,))
     with pytest.raises(errors.NoExampleInputs):

@@ -21,10 +21,18 @@ def test_only_classes_with_example_inputs(tmp_path: Path) -> None:
     (tmp_path / "table.py").write_text(MODULE.format(name="D"))
     (tmp_path / "none.py").write_text(MODULE.format(name="E"))
     (tmp_path / "imported.py").write_text("from own import B\n\ndef get_inputs_B():\n    return []\n")
+    whole = MODULE.format(name="F").replace("return x", "return A()(x)")
+    (tmp_path / "whole.py").write_text(whole + shared)
     (tmp_path / "broken.py").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "pyproject.toml").write_text('[tool.kernel-lsp.inputs."table.py::D"]\nargs = ["float32[2]"]\n')
     found = folder.read([tmp_path])
-    assert [one.problem.id for one in found] == ["imported.py::B", "own.py::C", "table.py::D", "inner/shared.py::A"]
+    assert [one.problem.id for one in found] == [
+        "imported.py::B",
+        "own.py::C",
+        "table.py::D",
+        "whole.py::F",
+        "inner/shared.py::A",
+    ]
     assert {one.problem.suite for one in found} == {"folder"}
     assert found[-1].file == tmp_path / "inner" / "shared.py" and found[-1].problem.path == "inner/shared.py"
 

@@ -66,7 +66,7 @@ def _of_class(session: Session, document: Document, c: ModuleClass, s: ClassStat
         add(code, HINT, str(s.error), area)
     elif s.no_kernel:
         add("cannot-validate", HINT, f"No kernel for {c.name}. {s.no_kernel}")
-    elif s.kernel is None and s.running is None and not has_inputs(session, document, c) and not document.unparsed:
+    elif s.kernel is None and s.running is None and _asks_for_inputs(session, document, c):
         add("no-example-inputs", HINT, no_inputs_words(c))
     if session.model_hint == (document.path, c.name):
         add("no-model", HINT, no_model_words())
@@ -93,6 +93,11 @@ def _of_class(session: Session, document: Document, c: ModuleClass, s: ClassStat
         code = "kernel-slower" if s.verdict.status == "slower" else "kernel-valid"
         add(code, severity, verdict_words(c.name, s))
     return found
+
+
+def _asks_for_inputs(session: Session, document: Document, c: ModuleClass) -> bool:
+    """Whether to tell of missing example inputs. Those of a part are not missed where the whole has some."""
+    return c.whole is None and not has_inputs(session, document, c) and not document.unparsed
 
 
 def _is_here(error_path: str | None, path: Path) -> bool:
