@@ -139,7 +139,7 @@ class Verdict:
     error: float | None = None  # largest relative error against the float64 oracle
     eager_error: float | None = None  # the same for the eager module
     error_check: str = ""  # the name of the check in which ``error`` was
-    precision: str = ""  # "fp32", "tf32", "bf16", …
+    precision: str = ""  # "fp32", "bf16", … by the dtype; "tf32" or "half" of float32 that is ``held_to`` it
     launches: int | None = None  # Triton launches in one call
     envelope: int = 0  # which of several holds for the example inputs, from 1; 0 where there is but one, or none holds
     kernels: list[CompiledKernel] = field(default_factory=list)

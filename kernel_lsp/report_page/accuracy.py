@@ -13,7 +13,7 @@ from .facts import Facts
 from .html import Markup, details, div, el, percent, section, span
 
 #: Half the distance from 1 to the next number: what rounding once can cost.
-ROUNDING = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
+ROUNDING = {"fp64": 2.0**-53, "fp32": 2.0**-24, "bf16": 2.0**-8, **dict.fromkeys(("tf32", "fp16", "half"), 2.0**-11)}
 
 
 def accuracy(facts: Facts) -> Markup | None:

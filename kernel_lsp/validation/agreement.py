@@ -256,14 +256,14 @@ def _eagers_but_for_large(mine: torch.Tensor, eager: torch.Tensor, exact: torch.
 
 
 def precision(referee: Referee) -> str:
-    """The precision class of what came out: float32 that is no better than TF32 is called so."""
+    """What results were held to: ``fp32`` and the like by their dtype, or the precision that was asked for where products round to it."""
     floats = [leaf.example.dtype for leaf in referee.inputs.leaves if leaf.example.dtype.is_floating_point]
     dtypes = floats or [p.dtype for p in referee.module.parameters() if p.dtype.is_floating_point]
     if not dtypes:
         return ""
     short = {torch.float32: "fp32", torch.float64: "fp64", torch.float16: "fp16", torch.bfloat16: "bf16"}
-    if products(referee) and dtypes[0] is torch.float32 and 1e-4 < referee.progress.error < 0.1:
-        return "tf32"
+    if dtypes[0] is torch.float32 and referee.held_to != "strict":
+        return referee.held_to
     return short.get(dtypes[0], str(dtypes[0]).removeprefix("torch."))
 
 

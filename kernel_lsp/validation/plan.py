@@ -17,9 +17,10 @@ from kernel_lsp.validation.inputs import Inputs
 INTERPRETER_LIMITS = [
     "races between program instances (the interpreter runs one after another)",
     "precision of tf32 products and of fast approximations (the interpreter computes them in full)",
-    "sizes of the example inputs (they were cut down for the interpreter)",
     "time (no CUDA GPU here)",
 ]
+#: where it cannot show the example's sizes either
+CUT_DOWN = "sizes of the example inputs (they were cut down for the interpreter)"
 
 
 #: patience of steps that always run, and of those that go first when time is short
@@ -80,6 +81,11 @@ class Step:
 def reads_by_index(inputs: Inputs) -> bool:
     """Whether an index in the inputs may be out of range."""
     return inputs.has_integers and inputs.has_op(*READS_BY_INDEX)
+
+
+def limits_of_interpreter(inputs: Inputs, small: dict[str, int]) -> list[str]:
+    """What Triton's interpreter cannot show; ``small``: the sizes that it gets in place of the example's."""
+    return [*INTERPRETER_LIMITS, *([CUT_DOWN] if small != inputs.example_sizes else [])]
 
 
 def plan(

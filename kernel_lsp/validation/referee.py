@@ -143,14 +143,15 @@ class Referee:
         return taken <= _SHARE * memory.free(inputs)
 
     def _whole(self, at_once: bool = False) -> schema.Verdict:
+        small = self._small()
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
-            self.progress.limits += plan.INTERPRETER_LIMITS
+            self.progress.limits += plan.limits_of_interpreter(self.inputs, small)
         if plan.reads_by_index(self.inputs):
             self.progress.limits.append(plan.OUT_OF_RANGE)
         if self.crashed_in:
             self.progress.limits.append(f"{self.crashed_in} (the process that runs the module crashed there)")
-        steps = self._steps(self._small())
+        steps = self._steps(small)
         if at_once:
             seconds = self.soft_seconds + FINISH_SECONDS[self.mode]
             return self._verdict(lambda: candidate_state.load(self, steps), steps, seconds)
@@ -356,7 +357,10 @@ class Referee:
                     candidate_state.send_state(self)
                 checks.check(self, step)
             if step.required and self._launches_elsewhere(step):
-                return self._run(self._steps(sizes.small(self.inputs)), seconds, first)
+                small = sizes.small(self.inputs)
+                if small == self.inputs.example_sizes and plan.CUT_DOWN in self.progress.limits:
+                    self.progress.limits.remove(plan.CUT_DOWN)
+                return self._run(self._steps(small), seconds, first)
         for step in apart:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": 1.0})
             self.progress.check = step.name

@@ -120,6 +120,7 @@ def test_the_header_says_what_the_figures_of_a_kernel_are():
 #: what the validation of a module without a GPU cannot check, and two layouts whose output has other strides
 LIMITS = [
     *plan.INTERPRETER_LIMITS,
+    plan.CUT_DOWN,
     *(
         f"the strides of its output for inputs in another memory layout ({layout} memory): in memory it is contiguous, "
         f"eager's is in the order of dims {order}"

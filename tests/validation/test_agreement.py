@@ -97,3 +97,21 @@ def test_where_nothing_is_chosen_eagers_error_counts_as_ever():
 
     x = torch.linspace(0.5, 8, 16) * 1e-8
     assert compared_at_a_choice(Rounds(), x, 2.5 * Rounds()(x) + 2) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("held_to", "dtype", "said"),
+    [
+        ("strict", torch.float32, "fp32"),
+        ("tf32", torch.float32, "tf32"),
+        ("half", torch.float32, "half"),
+        ("strict", torch.bfloat16, "bf16"),
+    ],
+)
+def test_the_precision_is_what_a_kernel_was_held_to_however_large_its_error(held_to, dtype, said):
+    """As for tiny values, where eager's own error is as large."""
+    leaf = SimpleNamespace(example=torch.zeros(2, dtype=dtype))
+    inputs = SimpleNamespace(leaves=[leaf], ops={"aten.linear": 1})
+    progress = SimpleNamespace(error=7e-3, eager_error=7e-3)
+    referee = SimpleNamespace(inputs=inputs, module=torch.nn.Linear(2, 2), progress=progress, held_to=held_to)
+    assert agreement.precision(referee) == said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kernel_lsp.validation import plan
 from tests.validation.modules import DOUBLED_KERNEL
 
 MODULE = """
@@ -25,6 +26,16 @@ def test_a_kernel_for_the_sizes_of_the_example_is_tested_at_these(validate, else
     assert verdict["status"] == "ok", verdict["reason"]
     (example,) = [check for check in verdict["checks"] if check["name"] == "example inputs"]
     assert "64" in example["detail"] and verdict["launches"] == 1
+    assert plan.CUT_DOWN not in verdict["limits"]
+
+
+def test_an_example_that_runs_in_full_leaves_no_size_unchecked(validate):
+    """Of the larger one the limit says that it was cut down."""
+    for rows, cut in ((3, False), (300, True)):
+        module = MODULE.format(before="pass").replace("3, 64, 20", f"{rows}, 20")
+        verdict = validate(module, "Doubled", DOUBLED_KERNEL.format(elsewhere="False"))["verdict"]
+        assert verdict["status"] == "ok", verdict["reason"]
+        assert (plan.CUT_DOWN in verdict["limits"]) == cut
 
 
 def test_a_kernel_that_is_never_launched_cheats(validate):
