@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_lsp import class_schema, schema
-from kernel_lsp.speedup import PRECISIONS, at_precision, factor, precision_words, speedups
+from kernel_lsp.speedup import PRECISIONS, at_precision, error_check_words, factor, precision_words, speedups
 
 #: The keys of a header that a validation replaces; the last four are those of earlier versions.
 KEYS = (
@@ -92,6 +92,7 @@ def lines(
 ) -> dict[str, Any]:
     """The part of a header that a validation replaces: each entry is one line."""
     failed = sum(not check.passed for check in verdict.checks)
+    elsewhere = error_check_words(verdict)
     table: dict[str, Any] = {
         "verdict": {
             "status": verdict.status,
@@ -101,6 +102,9 @@ def lines(
             "failed": failed or None,
             "error": _rounded(verdict.error, 3),
             "eager_error": _rounded(verdict.eager_error, 3),
+            "error_check": elsewhere or None,
+            "example_error": _rounded(verdict.example_error, 3) if elsewhere else None,
+            "example_eager_error": _rounded(verdict.example_eager_error, 3) if elsewhere else None,
             "precision": verdict.precision or None,
         },
         "reason": _cut(verdict.reason) or None,

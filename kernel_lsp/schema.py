@@ -149,6 +149,8 @@ class Verdict:
     within_1e2: bool | None = None
     skipped: list[str] = field(default_factory=list)  # checks that were left out since time was short
     held_to: str = "strict"  # the setting ``precision`` under which it was validated
+    example_error: float | None = None  # as ``error``, on the example inputs alone; None where that is not known
+    example_eager_error: float | None = None
     # Of a class with several examples what was found with each; all else is about all of them, but for what is of one call.
     examples: list[OfExample] = field(default_factory=list)
 

@@ -107,6 +107,13 @@ def error_check_words(verdict: Verdict) -> str:
     return verdict.error_check if verdict.error and verdict.error_check != EXAMPLE else ""
 
 
+def errors_on_the_example(verdict: Verdict) -> tuple[float | None, float | None]:
+    """(the kernel's error on the example inputs, eager's); the largest of all checks where that is all that is known."""
+    if verdict.example_error is None:
+        return verdict.error, verdict.eager_error
+    return verdict.example_error, verdict.example_eager_error
+
+
 def example_lines(verdict: Verdict) -> list[str]:
     """What was found with each of several examples: ``example 2 (x: bfloat16[8, 64]): ok, error 1.2e-03, 2.31× eager (9.2 → 4.0 µs)``."""
     return [f"example {number} ({one.inputs}): {_of_example(one)}" for number, one in enumerate(verdict.examples, 1)]

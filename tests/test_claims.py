@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kernel_lsp import claims, class_schema, kernel_file, schema
+from kernel_lsp import claims, class_schema, kernel_file, schema, speedup
 from kernel_lsp.jobs import header
 from kernel_lsp.recording.calls_left_to_eager import why_outside
 from tests.recording.made import shape, tensor
@@ -212,3 +212,15 @@ def test_a_header_that_makes_no_sense_is_a_small_claim_or_none(entries):
         words = claims.said(claim)
         assert len(words) < 250 and "correct, not timed" in words
         assert not set("[]<>\x1b*`|") & set(words)
+
+
+def test_a_header_has_the_error_on_the_example_inputs_beside_the_largest_where_these_differ():
+    largest = schema.Verdict("ok", error=1.1, eager_error=1.2, error_check="tiny values", example_error=2e-7)
+    largest.example_eager_error = 3e-7
+    line = claims.lines(largest, None, None, "0.1.0", "")["verdict"]
+    assert (line["error_check"], line["example_error"], line["example_eager_error"]) == ("tiny values", 2e-7, 3e-7)
+    found = claims.read({"verdict": {key: value for key, value in line.items() if value is not None}})
+    assert found.verdict.error == 1.1 and speedup.errors_on_the_example(found.verdict) == (2e-7, 3e-7)
+    of_example = schema.Verdict("ok", error=2e-7, eager_error=3e-7, error_check=schema.EXAMPLE, example_error=2e-7)
+    line = claims.lines(of_example, None, None, "0.1.0", "")["verdict"]
+    assert line["error_check"] is None and line["example_error"] is None

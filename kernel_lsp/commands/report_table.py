@@ -240,12 +240,11 @@ def shown(task: Task) -> schema.Validated | None:
 
 
 def errors_text(verdict: schema.Verdict, eager: bool = True) -> str:
-    """Largest relative error against the float64 oracle, and eager's own."""
-    if verdict.error is None:
+    """Relative error against the float64 oracle on the example inputs, and eager's own."""
+    error, of_eager = speedup.errors_on_the_example(verdict)
+    if error is None:
         return "–"
-    return f"{verdict.error:.1e}" + (
-        f" ({verdict.eager_error:.1e})" if eager and verdict.eager_error is not None else ""
-    )
+    return f"{error:.1e}" + (f" ({of_eager:.1e})" if eager and of_eager is not None else "")
 
 
 def compiled_text(kernels: Sequence[schema.CompiledKernel]) -> str:
@@ -313,24 +312,30 @@ _USELESS = 0.1
 
 
 def errors_line(tasks: Sequence[Task]) -> str:
-    """In which checks the errors of the table were that were not on the example inputs."""
+    """The checks of the largest errors, where these were not on the example inputs, of which the table tells."""
     of_check: dict[str, list[str]] = {}
     useless = []
     for task, name in zip(tasks, names(tasks), strict=True):
         validated = shown(task)
         check = speedup.error_check_words(validated.verdict) if validated is not None else ""
-        if validated is not None and check:
-            of_check.setdefault(check, []).append(name)
-            error, of_eager = validated.verdict.error or 0.0, validated.verdict.eager_error or 0.0
-            useless += [name] if of_eager > max(_USELESS, error / 3) else []
+        if validated is None or not check:
+            continue
+        if len(tasks) == 1:
+            return f"Largest error: {_largest(validated.verdict)}, in the check “{check}”."
+        of_check.setdefault(check, []).append(name)
+        error, of_eager = validated.verdict.error or 0.0, validated.verdict.eager_error or 0.0
+        useless += [name] if of_eager > max(_USELESS, error / 3) else []
     if not of_check:
         return ""
-    if len(tasks) == 1:
-        eager = "; eager's own is of that size" if useless else ""
-        return f"Largest error: in the check “{next(iter(of_check))}”{eager}."
     told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
     said = f"Largest errors in other checks than the example inputs: {told}."
     return said + (f" Eager's own is of that size: {', '.join(useless)}." if useless else "")
+
+
+def _largest(verdict: schema.Verdict) -> str:
+    """``1.1 (eager's 1.1)``."""
+    of_eager = f" (eager's {verdict.eager_error:.2g})" if verdict.eager_error is not None else ""
+    return f"{verdict.error:.2g}{of_eager}"
 
 
 def _prefixes(tasks: Sequence[Task]) -> list[str]:

@@ -216,6 +216,8 @@ def _combine(run: Run, entry: schema.Validated, others: list[_Other]) -> None:
         if theirs.error is not None and (verdict.error is None or theirs.error > verdict.error):
             verdict.error, verdict.eager_error = theirs.error, theirs.eager_error
             verdict.error_check = f"{about}: {theirs.error_check}" if theirs.error_check else about
+        if theirs.example_error is not None and theirs.example_error > (verdict.example_error or 0.0):
+            verdict.example_error, verdict.example_eager_error = theirs.example_error, theirs.example_eager_error
         if verdict.within_1e2 is not None and theirs.within_1e2 is not None:
             verdict.within_1e2 = verdict.within_1e2 and theirs.within_1e2
         worse = verdict.status in schema.CORRECT and theirs.status not in schema.CORRECT

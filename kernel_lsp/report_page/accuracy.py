@@ -31,6 +31,8 @@ def _chart(verdict: Verdict) -> Markup | None:
     hint = "Largest relative error against the module computed in float64; further left is better."
     if check := error_check_words(verdict):
         hint += f" The kernel's was in the check “{check}”."
+        if verdict.example_error is not None:
+            hint += f" On the example inputs it is {number_text.error(verdict.example_error)}."
     if verdict.precision:
         hint += f" Precision: {verdict.precision}."
     errors = {"kernel": verdict.error, "eager": verdict.eager_error}

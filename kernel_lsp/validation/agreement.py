@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import speedup
+from kernel_lsp import schema, speedup
 from kernel_lsp.validation import (
     channel,
     chunks,
@@ -25,6 +25,7 @@ from kernel_lsp.validation.slices import narrowed
 from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
+    from kernel_lsp.validation.progress import Progress
     from kernel_lsp.validation.referee import Referee
 
 #: how many times eager's error may be what it is on these inputs, if it is so large on neighbouring ones
@@ -168,7 +169,15 @@ def noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
         if result.error > referee.progress.error:
             referee.progress.error, referee.progress.error_check = result.error, referee.progress.check
         referee.progress.eager_error = max(referee.progress.eager_error, result.eager_error)
+        if referee.progress.check == schema.EXAMPLE:
+            _noted_on_the_example(referee.progress, result)
     return result
+
+
+def _noted_on_the_example(progress: Progress, result: compare.Comparison) -> None:
+    progress.example_error = max(progress.example_error or 0.0, result.error)
+    if math.isfinite(result.eager_error):
+        progress.example_eager_error = max(progress.example_eager_error or 0.0, result.eager_error)
 
 
 def but_for_nan(

@@ -27,6 +27,8 @@ class Progress:
     error: float = 0.0
     error_check: str = ""
     eager_error: float = 0.0
+    example_error: float | None = None  # on the example inputs alone
+    example_eager_error: float | None = None
     within_1e2: bool | None = None
     deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
     skipped: list[str] = field(default_factory=list)
@@ -53,6 +55,8 @@ def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> 
         if math.isfinite(referee.progress.eager_error) and referee.progress.checks
         else None,
         error_check=referee.progress.error_check,
+        example_error=referee.progress.example_error,
+        example_eager_error=referee.progress.example_eager_error,
         precision=agreement.precision(referee),
         launches=referee.progress.launched,
         envelope=referee.progress.envelope,

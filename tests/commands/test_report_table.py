@@ -10,7 +10,7 @@ from rich.console import Console
 from kernel_lsp import errors, schema
 from kernel_lsp.checking.records import Checked, Outcome
 from kernel_lsp.commands import check
-from kernel_lsp.commands.report_table import columns_for, footer, names, print_reports, reason_of, table_of
+from kernel_lsp.commands.report_table import columns_for, errors_text, footer, names, print_reports, reason_of, table_of
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.errors import surface
 from kernel_lsp.validation import plan
@@ -83,7 +83,19 @@ def test_the_check_is_named_whose_error_was_the_largest():
     (said,) = [line for line in footer(tasks, columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
     assert said.endswith("huge values (A, C). Eager's own is of that size: C.")
     (said,) = footer(tasks[2:], columns_for(tasks, 132)[0])
-    assert said == "Largest error: in the check “huge values”; eager's own is of that size."
+    error = tasks[2].report.candidates[0].verdict.error
+    assert said == f"Largest error: {error:.2g} (eager's 4), in the check “huge values”."
+
+
+def test_the_table_has_the_error_on_the_example_inputs_where_it_is_known():
+    one = task("a.py::A", None)
+    verdict = one.report.candidates[0].verdict
+    verdict.error, verdict.eager_error, verdict.error_check = 1.1, 1.1, "tiny values"
+    assert errors_text(verdict) == "1.1e+00 (1.1e+00)"
+    verdict.example_error, verdict.example_eager_error = 2e-7, 3e-7
+    assert errors_text(verdict) == "2.0e-07 (3.0e-07)" and errors_text(verdict, eager=False) == "2.0e-07"
+    (said,) = footer([one], columns_for([one], 132)[0])
+    assert said == "Largest error: 1.1 (eager's 1.1), in the check “tiny values”."
 
 
 def test_kernel_files_in_the_folder_itself_are_in_a_folder_that_is_there(tmp_path, monkeypatch):
@@ -143,11 +155,11 @@ def test_at_most_five_lines_stand_below_the_table_of_one_class(capsys, monkeypat
     one.report.device = schema.Device("Triton interpreter (CPU)", "interpreter", torch="2.13.0+cpu", triton="3.7.1")
     one.report.file = str(tmp_path / "kernels/rms_norm_triton.py")
     verdict = one.report.candidates[0].verdict
-    verdict.limits, verdict.error_check = LIMITS, "infinities among the inputs"
+    verdict.limits, verdict.error_check = LIMITS, "NaN among the inputs"
     print_reports([one], page="page.html")
     below = [
         "Validated on Triton interpreter (CPU), torch 2.13.0+cpu, triton 3.7.1.",
-        "Largest error: in the check “infinities among the inputs”.",
+        "Largest error: 1e-07 (eager's 2e-07), in the check “NaN among the inputs”.",
         "Not measured: no CUDA GPU here: torch 2.13.0+cpu is built without CUDA.",
         "Not checked: races; TF32 and fast math; the example's sizes; output strides.",
     ]

@@ -11,7 +11,8 @@ import psutil
 import pytest
 from lsprotocol import types
 
-from kernel_lsp import analysis, errors
+from kernel_lsp import analysis, errors, schema
+from kernel_lsp.server.text.hover_table import accuracy
 from tests.server.lsp_client import MEASUREMENT, MODULE, VERDICT, write_kernel
 
 
@@ -172,6 +173,15 @@ async def test_an_edit_of_a_class_whose_kernel_is_out_of_date_leaves_it_so(clien
     changes = [types.FileEvent(kernel.as_uri(), types.FileChangeType.Changed)]
     client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams(changes))
     await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+
+
+def test_the_hover_gives_the_error_on_the_example_inputs_and_the_largest() -> None:
+    known = {"error": 1.1, "eager_error": 1.2, "error_check": "tiny values", "example_error": 2e-7}
+    verdict = schema.from_json(schema.Verdict, VERDICT | known | {"example_eager_error": 3e-7})
+    assert accuracy(verdict).startswith(
+        "Error against float64: 2.0e-07 (eager: 3.0e-07), largest 1.1e+00 (eager: 1.2e+00) in the check “tiny values”, "
+        "precision fp32. "
+    )
 
 
 async def test_the_hover_is_what_was_validated_a_line_of_speed_a_line_of_accuracy_and_links(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from kernel_lsp import claims, schema
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.speedup import (
+    error_check_words,
+    errors_on_the_example,
     factor,
     mix_share,
     mix_words,
@@ -116,13 +118,19 @@ def timing(t: Timing | None) -> str:
     return f"{t.median / scale:.1f} {unit} ({t.low / scale:.1f}–{t.high / scale:.1f})"
 
 
+def _errors(error: float | None, eager: float | None) -> str:
+    return f"{NOT if error is None else f'{error:.1e}'} (eager: {NOT if eager is None else f'{eager:.1e}'})"
+
+
 def accuracy(verdict: Verdict) -> str:
-    """One line: the error against the float64 oracle beside eager's own, and how many checks and examples there were."""
+    """One line: the error on the example inputs beside eager's own, the largest, and how many checks and examples there were."""
     if verdict.error is None:
         words = "Error against float64: not measured."
     else:
-        eager = f"{verdict.eager_error:.1e}" if verdict.eager_error is not None else NOT
-        words = f"Error against float64: {verdict.error:.1e} (eager: {eager})"
+        words = f"Error against float64: {_errors(*errors_on_the_example(verdict))}"
+        check = error_check_words(verdict)
+        if check and verdict.example_error is not None:
+            words += f", largest {_errors(verdict.error, verdict.eager_error)} in the check “{check}”"
         words += f", precision {verdict.precision}." if verdict.precision else "."
     counts = [f"{sum(check.passed for check in verdict.checks)} of {len(verdict.checks)} checks passed"]
     counts += [f"{len(verdict.skipped)} skipped"] if verdict.skipped else []
