@@ -145,8 +145,8 @@ def _times(measurement: schema.Measurement | None, device: schema.Device | None)
 
 
 def not_checked(limits: Sequence[str]) -> str:
-    """What could not be checked, as one line without the reasons, which the report has."""
-    names = [short(limit) for limit in limits]
+    """What could not be checked, as one line without the reasons, which the report has; each thing once."""
+    names = list(dict.fromkeys(map(short, limits)))
     for count in range(len(names), 0, -1):
         rest = len(names) - count
         text = "; ".join(names[:count]) + (f"; {rest} more, see the report" if rest else "")
@@ -157,7 +157,7 @@ def not_checked(limits: Sequence[str]) -> str:
 
 def short(limit: str) -> str:
     """What was not checked, without why."""
-    return re.split(r" \(|, \[", limit)[0]
+    return re.split(r" \(|, \[|: in memory", limit)[0]
 
 
 def _cut(text: str) -> str:

@@ -69,6 +69,7 @@ class Specimen:
     fake: bool = False  # learned without tensors in memory
     file: str = ""  # where no import statement can name the module: its path from the kernel's folder
     examples: int = 1  # how many there are; this is what was learned with one of them
+    computes_indices: bool = False  # it reads at indices that it computes from floats, and that nothing bounds
     converted: str = ""  # the dtype that the module was converted to for this example; "" where it was not
 
 

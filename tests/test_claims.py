@@ -224,3 +224,12 @@ def test_a_header_has_the_error_on_the_example_inputs_beside_the_largest_where_t
     of_example = schema.Verdict("ok", error=2e-7, eager_error=3e-7, error_check=schema.EXAMPLE, example_error=2e-7)
     line = claims.lines(of_example, None, None, "0.1.0", "")["verdict"]
     assert line["error_check"] is None and line["example_error"] is None
+
+
+def test_what_was_not_checked_is_said_once_without_the_order_in_memory():
+    at = "the strides of its output for inputs in another memory layout"
+    limits = [
+        f"{at} ({name}): in memory it is contiguous, eager's is channels last" for name in ("odd sizes", "padded")
+    ]
+    here = "the strides of its output: in memory it is contiguous, eager's is channels last"
+    assert claims.not_checked([here, *limits, "races (one by one)"]) == f"the strides of its output; {at}; races"

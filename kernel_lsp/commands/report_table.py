@@ -454,6 +454,7 @@ _BRIEF = {
     "races between program instances": "races",
     "precision of tf32 products and of fast approximations": "TF32 and fast math",
     "sizes of the example inputs": "the example's sizes",
+    "the strides of its output": "output strides",
     "the strides of its output for inputs in another memory layout": "output strides",
     "time": "",  # what was not measured has a line of its own
 }

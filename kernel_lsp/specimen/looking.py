@@ -15,7 +15,17 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import class_schema, errors
 from kernel_lsp.envelope.identity import identified
-from kernel_lsp.specimen import building, examples, exporting, faking, graphs, importing, size_names, specs
+from kernel_lsp.specimen import (
+    building,
+    computed_indices,
+    examples,
+    exporting,
+    faking,
+    graphs,
+    importing,
+    size_names,
+    specs,
+)
 from kernel_lsp.validation import channel
 
 
@@ -117,6 +127,7 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
         specimen.dynamic = graphs.dynamic(exported)
         size_names.rename(specimen, cls.forward)  # type: ignore[attr-defined]
         specimen.independent = graphs.independent(exported)
+        specimen.computes_indices = computed_indices.unbounded(exported)
     specimen.bytes = specs.least_bytes(module, example, outputs)
     if isinstance(exported, errors.UserError) and not given.get("tolerate_no_export", True):
         raise exported

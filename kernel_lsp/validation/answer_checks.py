@@ -154,7 +154,7 @@ def _strides(referee: Referee, step: plan.Step, metas: list[dict[str, Any]], eag
                 raise referee.failed("wrong", step.name, f"{where}: {reason}")
             mine = torch.empty_strided(theirs.shape, meta["stride"], device="meta")
             at = "" if step.inside else f" for inputs in another memory layout ({step.name})"
-            limit = f"the strides of its output{at}: in memory it is {_memory(mine)}, eager's is {_memory(theirs)}"
+            limit = f"{plan.STRIDES}{at}: in memory it is {_memory(mine)}, eager's is {_memory(theirs)}"
             if limit not in referee.progress.limits:
                 referee.progress.limits.append(limit)
             return

@@ -39,6 +39,7 @@ class Inputs:
     again: Callable[[int], tuple[Any, Any]] | None = None  # the user's own function under another seed
     defaults: dict[str, Any] = field(default_factory=dict)  # parameters of forward that the example leaves out
     positional: list[str] = field(default_factory=list)  # the names of forward's positional parameters
+    computes_indices: bool = False  # as class_schema.Specimen has it
     ignored: int | None = None  # a target that the module's loss takes no notice of
 
     def renewed(self, seed: int) -> Inputs:
@@ -354,6 +355,7 @@ def from_example(
     if not specimen.get("ops") and not specimen.get("pinned"):
         _guess_batch(leaves)
     inputs = Inputs(args, kwargs, leaves, specimen.get("dynamic", {}), specimen.get("ops", {}), device)
+    inputs.computes_indices = bool(specimen.get("computes_indices"))
     for leaf in leaves:
         for n, s in zip(leaf.example.shape, leaf.symbols, strict=True):
             if s is not None and s.isidentifier():

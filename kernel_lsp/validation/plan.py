@@ -40,6 +40,8 @@ _WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "s
 #: operators that read where an integer input says
 READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy_loss", "index_select")
 OUT_OF_RANGE = "indices out of range (eager raises an error, a kernel returns what lies there)"
+#: how the limits begin that are about where results lie in memory
+STRIDES = "the strides of its output"
 #: operators for which an integer may be an index or a size
 _INDEXING = (
     *("embedding", "index", "gather", "scatter", "take", "nll", "cross_entropy", "one_hot", "bincount", "arange"),
@@ -79,13 +81,23 @@ class Step:
 
 
 def reads_by_index(inputs: Inputs) -> bool:
-    """Whether an index in the inputs may be out of range."""
+    """Whether an integer among the inputs may be an index that is out of range."""
     return inputs.has_integers and inputs.has_op(*READS_BY_INDEX)
 
 
 def limits_of_interpreter(inputs: Inputs, small: dict[str, int]) -> list[str]:
     """What Triton's interpreter cannot show; ``small``: the sizes that it gets in place of the example's."""
     return [*INTERPRETER_LIMITS, *([CUT_DOWN] if small != inputs.example_sizes else [])]
+
+
+def ordered(limits: list[str]) -> list[str]:
+    """The limits, each once: those that callers can run into first, those of the machine alone last."""
+    of_machine = {*INTERPRETER_LIMITS, CUT_DOWN}
+
+    def rank(limit: str) -> int:
+        return 0 if limit == OUT_OF_RANGE else 1 if limit.startswith(STRIDES) else 3 if limit in of_machine else 2
+
+    return sorted(dict.fromkeys(limits), key=rank)
 
 
 def plan(

@@ -36,9 +36,7 @@ class Progress:
 
 def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> schema.Verdict:
     """The verdict of ``status`` on the candidate at hand, with what was found out about it."""
-    limits = list(
-        dict.fromkeys([*referee.progress.limits, *referee.oracle.limits, *referee.trial.limits, *referee.of_timing])
-    )
+    limits = plan.ordered([*referee.progress.limits, *referee.oracle.limits, *referee.trial.limits, *referee.of_timing])
     if referee.progress.deferred:
         limits.append(schema.STILL + ", ".join(step.name for step in referee.progress.deferred))
     if referee.progress.sampled:

@@ -147,7 +147,7 @@ class Referee:
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
             self.progress.limits += plan.limits_of_interpreter(self.inputs, small)
-        if plan.reads_by_index(self.inputs):
+        if self.inputs.computes_indices or plan.reads_by_index(self.inputs):
             self.progress.limits.append(plan.OUT_OF_RANGE)
         if self.crashed_in:
             self.progress.limits.append(f"{self.crashed_in} (the process that runs the module crashed there)")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kernel_lsp.validation import plan
 from tests.worker.worker_client import Client
 
 EMBEDDING = """
@@ -30,6 +31,12 @@ class Loss(nn.Module):
         return F.cross_entropy(x, target)
 def get_inputs(): return [torch.randn(6, 10), torch.randint(0, 10, (6,))]
 """
+COMPUTED = """
+class Boxes(nn.Module):
+    def forward(self, x, boxes):
+        return x[boxes[:, 0].long()] * 2
+def get_inputs(): return [torch.randn(4, 10), torch.tensor([[0., 1.], [3., 1.]])]
+"""
 #: class → module, what the kernel file checks, and what the validation tried
 CASES = {
     "Words": (EMBEDDING, '_check_indices("indices", indices, 12)', "12 in ids"),
@@ -40,7 +47,8 @@ STEP, LIMIT = "indices out of range", "indices out of range (eager raises an err
 
 
 def given(write: Callable[..., str], name: str) -> dict[str, Any]:
-    path = write("import torch\nimport torch.nn.functional as F\nfrom torch import nn\n" + CASES[name][0])
+    text = COMPUTED if name == "Boxes" else CASES[name][0]
+    path = write("import torch\nimport torch.nn.functional as F\nfrom torch import nn\n" + text)
     return {"path": path, "class_name": name, "device": "interpreter", "seconds": 60}
 
 
@@ -68,3 +76,14 @@ def test_a_kernel_that_trusts_its_indices(worker: Client, write: Callable[..., s
     assert STEP not in [check["name"] for check in trusted["checks"]]
     checked = worker.call("validate", source=source, measure="none", bounds="check", **job)["verdict"]
     assert checked["status"] == "wrong" and "the index 10 in target is out of range" in checked["reason"]
+
+
+def test_an_index_that_is_computed_from_floats_is_the_first_of_the_limits(
+    worker: Client, write: Callable[..., str]
+) -> None:
+    job = given(write, "Boxes")
+    answer = worker.call("synthesize", **job)
+    assert answer["specimen"]["computes_indices"]
+    verdict = worker.call("validate", source=answer["candidates"][0]["source"], measure="none", **job)["verdict"]
+    assert verdict["status"] == "ok" and verdict["limits"][0].startswith(LIMIT)
+    assert verdict["limits"][-1] in [*plan.INTERPRETER_LIMITS, plan.CUT_DOWN]
