@@ -101,6 +101,10 @@ class CompiledKernel:
 
 #: how a limit of a verdict begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
+#: how a limit begins that says why the compiler's registers and errors are not known without a GPU
+NOT_COMPILED = "compiling for a GPU: "
+#: what is said then where it was stopped; ``{seconds:.0f}`` is for how long it was given
+COMPILING_STOPPED = "stopped after {seconds:.0f} s; validate again while the machine is less busy"
 
 
 @dataclass

@@ -415,6 +415,7 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | 
     limits = validated[0].verdict.limits if validated else []
     limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in validated)]
     lines += [limits_line(limits, at)] if limits else []
+    lines += not_compiled_lines(tasks)
     return [line for line in [*lines, _files_line(tasks if at.files else [], at.page)] if line]
 
 
@@ -428,6 +429,21 @@ def limits_line(limits: Sequence[str], at: Surroundings) -> str:
         if len(line) <= at.width:
             break
     return line
+
+
+def not_compiled_lines(tasks: Sequence[Task]) -> list[str]:
+    """Why kernels have no registers though they were validated without a GPU: each reason once, with the classes."""
+    of: dict[str, list[str]] = {}
+    for task, prefix in zip(tasks, _prefixes(tasks), strict=True):
+        validated = shown(task)
+        for limit in validated.verdict.limits if validated is not None else []:
+            if limit.startswith(schema.NOT_COMPILED):
+                of.setdefault(limit.removeprefix(schema.NOT_COMPILED).rstrip("."), []).append(prefix.strip())
+    lines = []
+    for why, classes in of.items():
+        which = f" ({', '.join(classes)})" if all(classes) else ""
+        lines.append(f"Not compiled for a GPU{which}: {why}.")
+    return lines
 
 
 def _files_line(tasks: Sequence[Task], page: str) -> str:
@@ -457,6 +473,7 @@ _BRIEF = {
     "the strides of its output": "output strides",
     "the strides of its output for inputs in another memory layout": "output strides",
     "time": "",  # what was not measured has a line of its own
+    schema.NOT_COMPILED.removesuffix(": "): "",  # so has this
 }
 
 

@@ -45,7 +45,8 @@ def repair(validated: Validated, specimen: Specimen) -> str:
 
 def _failure(validated: Validated) -> list[str]:
     verdict = validated.verdict
-    reason = _cut(verdict.reason, _REASON).rstrip(".")
+    reason = verdict.reason.partition(". Raise ")[0]  # what a user may do about a timeout
+    reason = _cut(reason, _REASON).rstrip(".")
     parts = [f"{_HEADS.get(verdict.status, 'Your answer failed')}: {reason}."]
     parts.append(_excerpt(validated.candidate.source or validated.candidate.answer, verdict.line))
     failed = next((check for check in verdict.checks if not check.passed), None)

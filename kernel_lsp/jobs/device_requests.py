@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import class_schema, errors, schema
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs.run import Run
 
 
@@ -37,7 +38,7 @@ async def validate(
     run.job.number = (run.report.candidates.index(known) if known else len(run.report.candidates)) + 1
 
     def on_verdict(data: Any) -> schema.Validated:
-        verdict = schema.from_json(schema.Verdict, data)
+        verdict = _told(data)
         if validated is None and known is not None:
             entry = known
             entry.verdict = verdict
@@ -99,7 +100,7 @@ async def tune(run: Run, candidates: list[schema.Candidate], percentage: Callabl
     run.job.number = len(run.report.candidates) + 1
 
     def on_verdict(index: int, data: Any) -> None:
-        verdict = schema.from_json(schema.Verdict, data)
+        verdict = _told(data)
         if index in entries:
             entries[index].verdict = verdict
         else:
@@ -183,6 +184,14 @@ async def compare(run: Run, sources: list[str], precision: str) -> schema.SpeedC
         return schema.SpeedComparison(missing=str(error))
     _note(run, answer)
     return schema.from_json(schema.SpeedComparison, answer["comparison"])  # type: ignore[no-any-return]
+
+
+def _told(data: Any) -> schema.Verdict:
+    """A verdict of the worker, which names settings as an editor does where it says what to do."""
+    verdict = schema.from_json(schema.Verdict, data)
+    if verdict.status == "timeout":
+        verdict.reason = adapted(verdict.reason)
+    return verdict  # type: ignore[no-any-return]
 
 
 def _take_device(run: Run, measured: schema.Device) -> None:

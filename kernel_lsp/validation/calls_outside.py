@@ -259,7 +259,7 @@ def _heard(referee: Referee, end: channel.Channel, room: int) -> tuple[dict[str,
         TooLate, Closed, ValueError: as ``receive``.
     """
     assert referee.unmarked is not None
-    seconds = _left(referee, _SLOW_SECONDS if referee.unmarked.sampled else _MOST_SECONDS[referee.mode])
+    seconds = _left(referee, _SLOW_SECONDS if referee.unmarked.sampled else _patience(referee))
     until = time.monotonic() + seconds
     answer, tree, _ = end.receive(seconds, room)
     if "ended" in answer:
@@ -273,6 +273,12 @@ def _heard(referee: Referee, end: channel.Channel, room: int) -> tuple[dict[str,
         status = "crashed" if failure.status == "not-interpretable" else failure.status
         raise failures.Failure(status, f"in an unmarked process: {failure.reason}", failure.line)
     return answer, tree
+
+
+def _patience(referee: Referee) -> float:
+    """Seconds for the calls there: more where checks take long in the trial, too, though none that end with the whole time."""
+    slow = 3 * max(referee.progress.seconds, default=0.0)
+    return max(_MOST_SECONDS[referee.mode], min(slow, referee.trial.deadline - time.monotonic() - 1))
 
 
 def _left(referee: Referee, seconds: float) -> float:

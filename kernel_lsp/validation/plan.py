@@ -74,6 +74,11 @@ class Step:
     layout: str = ""  # of the inputs in memory: see Inputs.relaid
 
     @property
+    def needed(self) -> bool:
+        """Whether there is no final verdict "ok" without it: it is never left out for lack of time."""
+        return self.essential or self.patience == ALWAYS
+
+    @property
     def seeded(self) -> bool:
         """Whether equal random states give equal numbers: in other memory layouts torch gives them to other elements."""
         known = self.kind in ("values", "unmarked") and self.sizes is not None

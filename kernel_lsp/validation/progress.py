@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,42 @@ class Progress:
     within_1e2: bool | None = None
     deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
     skipped: list[str] = field(default_factory=list)
+    began: float = 0.0  # when the check that is made now did, of time.monotonic()
+    seconds: list[float] = field(default_factory=list)  # that each check took
+    left: list[plan.Step] = field(default_factory=list)  # that have to be made after the one that is made now
+
+    def leaves_time(self, until: float) -> bool:
+        """Whether one more check before those that are left can be expected to leave them time, ``until`` of time.monotonic().
+
+        Each is taken to last twice what the checks before lasted at the median: a machine may become busier.
+        """
+        expected = 2 * statistics.median(self.seconds) if self.seconds else 0.0
+        return time.monotonic() + (1 + len(self.left)) * expected < until
+
+
+def time_over(progress: Progress) -> str:
+    """What to say where the time was over in a check, and the trial was stopped: where, how many had passed, what to do."""
+    if not progress.check:
+        return f"the time was over while it was loaded, before the first check. {_ADVICE}"
+    longest = f" (the longest before took {max(progress.seconds):.0f} s)" if progress.seconds else ""
+    took = f"{time.monotonic() - progress.began:.0f} s after it began{longest}"
+    return f"the time was over in the check “{progress.check}”, {took}: {_how_far(progress, len(progress.left))}. {_ADVICE}"
+
+
+def time_over_between(progress: Progress, needed: list[str]) -> str:
+    """The same where checks were put off, and no time was left to begin with them. ``needed``: those that have to be made."""
+    how_far = _how_far(progress, len(needed))
+    return f"the time was over before all was checked that has to be ({', '.join(needed)}): {how_far}. {_ADVICE}"
+
+
+_ADVICE = "Raise kernelLsp.seconds or use smaller example inputs."
+
+
+def _how_far(progress: Progress, left: int) -> str:
+    """``14 checks had passed, none failed, 3 more have to be made``."""
+    passed = sum(check.passed for check in progress.checks)
+    said = f"{passed} check{'' if passed == 1 else 's'} had passed, none failed"
+    return f"{said}, {left} more ha{'s' if left == 1 else 've'} to be made" if left else said
 
 
 def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> schema.Verdict:

@@ -29,7 +29,7 @@ from kernel_lsp.validation.calls_outside import UnmarkedProcess
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle
-from kernel_lsp.validation.progress import Progress, verdict_of
+from kernel_lsp.validation.progress import Progress, time_over, verdict_of
 from kernel_lsp.validation.trees import tensors_of
 from kernel_lsp.validation.trial_connection import TrialConnection, malformed
 
@@ -213,6 +213,9 @@ class Referee:
                 raise errors.NotInterpretable(what=failure.reason) from None
             if status == "not-interpretable":  # it has been interpreted before, or runs on a GPU
                 status = "crashed"
+            if status == "timeout" and self.trial.stopped:  # which says nothing of the candidate but how far it got
+                self.progress.checks = [check for check in self.progress.checks if check.passed]
+                reason = time_over(self.progress)
         return verdict_of(self, status, reason, line)
 
     # what the trial is asked
@@ -335,7 +338,9 @@ class Referee:
         apart: list[plan.Step] = []  # in a process that begins while others go on
         for i, step in enumerate(steps):
             always = step.essential and not first
+            self.progress.left = [one for one in (*skipped, *steps[i + 1 :], *apart) if one.needed]
             over = not always and time.monotonic() - self.began > seconds * step.patience
+            over = over or not (step.needed or self.progress.leaves_time(self.trial.deadline))
             if not self.thorough and (over or (step.late and first)):
                 skipped.append(step)
                 if not first:
@@ -350,8 +355,7 @@ class Referee:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
             if step.kind == "unmarked":
                 apart.append(step)
-            self.progress.check = step.name
-            with self._memory_noted(step), self.spending(f"check: {step.name}"):
+            with self._at(step), self._memory_noted(step), self.spending(f"check: {step.name}"):
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     candidate_state.send_state(self)
@@ -363,12 +367,20 @@ class Referee:
                 return self._run(self._steps(small), seconds, first)
         for step in apart:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": 1.0})
-            self.progress.check = step.name
-            with self._memory_noted(step):
+            self.progress.left = []
+            with self._at(step), self._memory_noted(step):
                 checks.finish(self, step)
         if first:
             self.progress.deferred = skipped
             self.progress.skipped = [step.name for step in skipped]
+
+    @contextlib.contextmanager
+    def _at(self, step: plan.Step) -> Iterator[None]:
+        """Note which check is made within the context, since when, and what it takes, but for waiting for the device."""
+        began, waited = time.monotonic(), self.waited
+        self.progress.check, self.progress.began = step.name, began
+        yield
+        self.progress.seconds.append(time.monotonic() - began - (self.waited - waited))
 
     @contextlib.contextmanager
     def _memory_noted(self, step: plan.Step) -> Iterator[None]:

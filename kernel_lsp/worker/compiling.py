@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import child_processes, errors
+from kernel_lsp import child_processes, errors, schema
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
 from kernel_lsp.specimen import examples, faking, importing, looking
 from kernel_lsp.validation import answers, memory
@@ -29,11 +29,14 @@ SECONDS = 55.0
 _LARGEST = 1 << 20
 #: seconds between two looks at the memory that the process takes
 _LOOK_SECONDS = 0.2
+_OUT_OF_TIME = "stopped, since the time was over"
 _BEGINS = b"!"  # said before the candidate's first line runs
 
 
 def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"kernels": [CompiledKernel], "error": {"reason", "line"} | None, "limits": [str]}`` for a candidate.
+
+    Slowness is no error: it says nothing of whether the kernels compile.
 
     Raises:
         WorkerDied: the user's own module cannot be imported here.
@@ -63,6 +66,9 @@ def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         child_processes.kill_group(pid)
         _, status = os.waitpid(pid, 0)
     how = stopped or exit_reasons.describe(status, pid, given["scratch"], before)
+    if stopped == _OUT_OF_TIME:
+        late = schema.NOT_COMPILED + schema.COMPILING_STOPPED.format(seconds=SECONDS)
+        return {"kernels": [], "error": None, "limits": [late]}
     if not said.startswith(_BEGINS):
         raise errors.WorkerDied(detail=f"{how} while importing the module for the compiler")
     found = _checked(said[len(_BEGINS) :])
@@ -90,7 +96,7 @@ def _hear(reading: int, pid: int, until: float) -> tuple[bytes, str]:
             if not data:
                 return said, ""
         if left <= 0:
-            return said[:1], f"stopped after {SECONDS:.0f} s"
+            return said[:1], _OUT_OF_TIME
         if len(said) > _LARGEST:
             return said[:1], "stopped, since it said too much"
         if child_processes.resident(pid) > most:

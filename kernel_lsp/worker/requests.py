@@ -156,8 +156,12 @@ class Desk:
             emit("progress", {"stage": "compile", "message": "compiling for a GPU", "fraction": 0.9})
             try:
                 report = await compiling
+            except errors.WorkerTimedOut:
+                seconds = min(given["seconds"], COMPILE_SECONDS)
+                verdict["limits"].append(schema.NOT_COMPILED + schema.COMPILING_STOPPED.format(seconds=seconds))
+                return result
             except errors.UserError as error:
-                verdict["limits"].append(f"the compiler's registers and spills are not known: {error}")
+                verdict["limits"].append(f"{schema.NOT_COMPILED}{error}")
                 return result
             verdict["kernels"] = report["kernels"]
             verdict["limits"] += report["limits"]

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import class_schema, errors, loading, naming, schema, speedup, why_eager
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import modules, specs
-from kernel_lsp.validation import channel, failures, measuring, memory, recorded, screening, sizes
+from kernel_lsp.validation import channel, failures, measuring, memory, progress, recorded, screening, sizes
 from kernel_lsp.validation.calls_outside import UnmarkedProcess
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.referee import Referee
@@ -206,9 +206,8 @@ def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
         return _with_limits_of_timing(referee, verdict)
     if referee.trial.stopped or time.monotonic() > referee.trial.deadline:
         _say_why_not(verdict, "the time was over")
-        if needed := [s.name for s in referee.progress.deferred if s.essential or s.kind == "unmarked"]:
-            verdict.status = "timeout"
-            verdict.reason = f"the time was over before all was checked that has to be: {', '.join(needed)}"
+        if needed := [s.name for s in referee.progress.deferred if s.needed]:
+            verdict.status, verdict.reason = "timeout", progress.time_over_between(referee.progress, needed)
         return _with_limits_of_timing(referee, verdict)
     last = referee.finish()
     last.kernels = verdict.kernels

@@ -215,6 +215,16 @@ def test_limits_are_told_once_and_without_their_reasons():
     assert footer(some, []) == ["Not checked: races."]
 
 
+def test_a_compiler_that_was_stopped_has_a_line_of_its_own():
+    some = [task("e.py::E", None), task("f.py::F", None)]
+    late = schema.NOT_COMPILED + schema.COMPILING_STOPPED.format(seconds=55)
+    for one in some:
+        one.report.candidates[0].verdict.limits = ["races (the interpreter runs one after another)", late]
+    why = "stopped after 55 s; validate again while the machine is less busy."
+    assert footer(some, []) == ["Not checked: races.", f"Not compiled for a GPU (E, F): {why}"]
+    assert f"Not compiled for a GPU: {why}" in footer(some[:1], [])
+
+
 LONG = "a.py::TheLongNameOfSomeAttentionBlockWithRotaryEmbeddingAndSlidingWindowOfAnOldModel"
 
 

@@ -227,6 +227,37 @@ def test_a_kernel_that_hangs_is_stopped(validate):
     kernel = SOFTMAX_KERNEL.replace("y = torch.empty(", "while True: pass\n        y = torch.empty(", 1)
     verdict = validate(SOFTMAX, "Softmax", kernel, seconds=3)["verdict"]
     assert verdict["status"] == "timeout", verdict
+    assert verdict["reason"].startswith("the time was over in the check “example inputs”, "), verdict
+    assert verdict["reason"].endswith(" to be made. Raise kernelLsp.seconds or use smaller example inputs."), verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("NaN among the inputs", "torch.isnan(x).any()"),
+        ("sparse values", "(x == 0).sum() > 3"),
+        ("gradients", "torch.is_grad_enabled() and x.requires_grad"),
+    ],
+)
+def test_one_that_hangs_in_a_single_check_is_stopped_and_gains_nothing_by_it(validate, name, where):
+    """Also in one that may be left out: whether a kernel hangs or is slow there only its time would tell."""
+    begins = "def forward(self, x):\n"
+    kernel = SOFTMAX_KERNEL.replace(begins, f"{begins}        while {where}: pass\n", 1)
+    verdict = validate(SOFTMAX, "Softmax", kernel, seconds=12, thorough=True)["verdict"]
+    assert verdict["status"] == "timeout", verdict
+    assert f"the time was over in the check “{name}”, " in verdict["reason"], verdict
+    assert "checks had passed, none failed, " in verdict["reason"]
+    assert verdict["checks"] and all(check["passed"] for check in verdict["checks"])
+
+
+@pytest.mark.slow
+def test_what_may_be_left_out_is_where_it_would_take_the_time_of_what_has_to_be_made(validate):
+    """Each call takes a second, and the checks that have to be made more than there are left."""
+    kernel = SOFTMAX_KERNEL.replace("y = torch.empty(", "time.sleep(1)\n        y = torch.empty(", 1)
+    verdict = validate(SOFTMAX, "Softmax", "import time\n" + kernel, seconds=10)["verdict"]
+    assert verdict["status"] == "timeout", verdict
+    assert "sizes of one" not in {check["name"] for check in verdict["checks"]}
 
 
 def test_the_verdict_comes_before_the_result(validate, worker):

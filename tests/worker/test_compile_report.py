@@ -1,4 +1,4 @@
-"""What the compiler says of a candidate for large inputs takes no memory for them."""
+"""What the compiler says of a candidate for large inputs takes no memory for them, and in no case too much time."""
 
 from __future__ import annotations
 
@@ -53,6 +53,36 @@ class WideTriton(Wide):
         scaled[(triton.cdiv(x.numel(), 1024),)](x, self.weight, out, x.numel(), BLOCK=1024)
         return out
 """
+
+
+HANGS = """
+import time
+import torch
+from wide import Wide
+
+class WideTriton(Wide):
+    def forward(self, x):
+        time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_a_compiler_that_takes_too_long_finds_nothing_wrong(write, tmp_path):
+    """Also where not so much as the module was imported in time."""
+    given = {
+        "path": write(MODULE, "wide.py"),
+        "class_name": "Wide",
+        "source": HANGS,
+        "scratch": str(tmp_path),
+        "threads": 1,
+    }
+    for seconds in (0.0, 4.0):
+        program = PROGRAM.replace("report = ", f"compiling.SECONDS = {seconds}\nreport = ")
+        done = subprocess.run([sys.executable, "-c", program, json.dumps(given)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout.splitlines()[-1])
+        late = f"compiling for a GPU: stopped after {seconds:.0f} s; validate again while the machine is less busy"
+        assert (report["kernels"], report["error"], report["limits"]) == ([], None, [late])
 
 
 @pytest.mark.slow
