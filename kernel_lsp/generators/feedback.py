@@ -45,7 +45,9 @@ def repair(validated: Validated, specimen: Specimen) -> str:
 
 def _failure(validated: Validated) -> list[str]:
     verdict = validated.verdict
-    reason = verdict.reason.partition(". Raise ")[0]  # what a user may do about a timeout
+    reason = verdict.reason
+    if verdict.status == "timeout":  # less what a user may do about it
+        reason = reason.partition(". Raise ")[0]
     reason = _cut(reason, _REASON).rstrip(".")
     parts = [f"{_HEADS.get(verdict.status, 'Your answer failed')}: {reason}."]
     parts.append(_excerpt(validated.candidate.source or validated.candidate.answer, verdict.line))

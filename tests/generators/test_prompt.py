@@ -183,6 +183,11 @@ def test_every_failure_says_its_reason(status):
     assert "because of this" in told(Verdict(status, "because of this"))
 
 
+def test_a_model_is_not_told_what_a_user_may_do_about_a_timeout():
+    said = told(Verdict("timeout", "the time was over. Raise --seconds or use smaller example inputs."))
+    assert "the time was over." in said and "--seconds" not in said
+
+
 @pytest.mark.parametrize(
     ("flops", "bound"), [(1_000, "the 1 MB that have to be read"), (10**12, "set by its 1e+03 GFLOP")]
 )
