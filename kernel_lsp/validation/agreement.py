@@ -166,6 +166,7 @@ def _in_slices(
 def noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
     """``result``, after its errors went into the largest of the validation; an infinite one does not count."""
     if math.isfinite(result.error):
+        referee.progress.compared = True
         if result.error > referee.progress.error:
             referee.progress.error, referee.progress.error_check = result.error, referee.progress.check
         referee.progress.eager_error = max(referee.progress.eager_error, result.eager_error)

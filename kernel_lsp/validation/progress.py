@@ -29,6 +29,7 @@ class Progress:
     error: float = 0.0
     error_check: str = ""
     eager_error: float = 0.0
+    compared: bool = False  # whether any results were: else there are no errors
     example_error: float | None = None  # on the example inputs alone
     example_eager_error: float | None = None
     within_1e2: bool | None = None
@@ -86,9 +87,9 @@ def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> 
         line=line,
         mode=referee.mode,  # type: ignore[arg-type]
         checks=referee.progress.checks,
-        error=referee.progress.error if math.isfinite(referee.progress.error) and referee.progress.checks else None,
+        error=referee.progress.error if math.isfinite(referee.progress.error) and referee.progress.compared else None,
         eager_error=referee.progress.eager_error
-        if math.isfinite(referee.progress.eager_error) and referee.progress.checks
+        if math.isfinite(referee.progress.eager_error) and referee.progress.compared
         else None,
         error_check=referee.progress.error_check,
         example_error=referee.progress.example_error,
