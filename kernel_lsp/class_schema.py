@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class TensorSpec:
-    """One tensor argument, parameter or result: ``dynamic[i]`` names the symbol of dimension i, or is None."""
+    """One tensor argument, parameter or result: ``dynamic[i]`` names the symbol of dimension i, or is None.
+
+    ``narrowed``: the dimensions without a symbol of which forward was seen to take another size.
+    """
 
     name: str
     shape: list[int]
@@ -18,6 +21,7 @@ class TensorSpec:
     stride: list[int] = field(default_factory=list)
     device: str = "cpu"
     dynamic: list[str | None] = field(default_factory=list)
+    narrowed: list[int] = field(default_factory=list)
 
     @property
     def text(self) -> str:

@@ -18,7 +18,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp import atomic_write, candidate_notes, claims, schema, speedup
+from kernel_lsp import atomic_write, candidate_notes, claims, envelope_sizes, schema, speedup
 from kernel_lsp.commands.run_jobs import WANTED, Task
 from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.errors.surface import adapted
@@ -293,6 +293,18 @@ def reason_of(task: Task) -> str:
     return "" if validated.verdict.status == "ok" else validated.verdict.reason or report.why
 
 
+def only_where_lines(tasks: Sequence[Task]) -> list[str]:
+    """The sizes at which kernels are fixed though their modules take others."""
+    lines = []
+    for task, name in zip(tasks, _prefixes(tasks), strict=True):
+        validated = shown(task)
+        specimen = task.report.specimen if task.report is not None else None
+        if validated is not None and validated.verdict.status in schema.CORRECT:
+            text = envelope_sizes.only_where(validated.candidate.source, specimen)
+            lines += [f"{name.rstrip()}: {text[0].lower()}{text[1:]}" if name else text] if text else []
+    return lines
+
+
 def skipped_line(tasks: Sequence[Task]) -> str:
     """How many checks verdicts left out, where some did."""
     parts = []
@@ -409,6 +421,7 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | 
     validated = [entry for task in tasks if (entry := shown(task)) is not None]
     devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
     lines = [f"Validated on {device}." for device in devices if device]
+    lines += only_where_lines(tasks)
     checks = [errors_line(tasks) if {ERROR, ERRORS} & {*columns} else "", skipped_line(tasks)]
     lines += [" ".join(filter(None, checks))] if len(tasks) == 1 else checks
     lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import datetime
 import re
 from typing import Any
 
-from kernel_lsp import __version__, claims, class_schema, kernel_file, schema
-from kernel_lsp.envelope_constants import size_range
+from kernel_lsp import __version__, claims, class_schema, envelope_sizes, kernel_file, schema
+from kernel_lsp.envelope_constants import UNBOUNDED, size_range
 
 MOST_LINES = 25  # of a header, with its opening and closing line
 _MOST = 160  # characters of a text
@@ -37,8 +38,9 @@ def build(source: str, target: schema.Target, report: schema.Report, validated: 
         "code": "",
     }
     if report.specimen is not None:
-        header["envelope"] = envelope(report.specimen, candidate.pinned)
-        further = [_words(envelope(specimen)) for specimen in report.further]
+        body = candidate.source
+        header["envelope"] = envelope(report.specimen, candidate.pinned, body)
+        further = [_words(envelope(one, False, body, number)) for number, one in enumerate(report.further, 2)]
         header["envelope"] |= {"further": _fitted(further, 3, whole=True) or None}
     return fitted(header | findings(target.fingerprint, report, validated, validated.measurement))
 
@@ -122,23 +124,28 @@ def _without_none(value: Any) -> Any:
     return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
 
 
-def envelope(specimen: class_schema.Specimen, pinned: bool = False) -> dict[str, Any]:
-    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[x_0, 4096]``.
+def envelope(specimen: class_schema.Specimen, pinned: bool = False, body: str = "", number: int = 1) -> dict[str, Any]:
+    """The shapes, dtypes and sizes of the kernel's envelope, readable: ``x: float32[x_0, 4096]``.
 
-    ``pinned``: at the example's sizes only.
+    ``pinned``: at the example's sizes only. ``body``: the kernel file's, of whose envelope ``number`` this is.
     """
     if pinned:
         inputs = [dataclasses.replace(spec, dynamic=[]) for spec in specimen.inputs]
         specimen = dataclasses.replace(specimen, inputs=inputs, dynamic={})
+    known = specimen
     specimen, stands = _own_names(specimen)
+    conditions = envelope_sizes.conditions(body, number)
+    held = _held(specimen, body, number, conditions)
     example: dict[str, int] = {}
     for spec in specimen.inputs:
         example |= {symbol: size for size, symbol in zip(spec.shape, spec.dynamic, strict=False) if symbol}
     sizes = []
-    for symbol, (least, greatest) in specimen.dynamic.items():
+    for symbol, limits in specimen.dynamic.items():
+        least, greatest = held.get(symbol, limits) if symbol not in stands else limits
         relation = f" = {stands[symbol]}" if symbol in stands else ""
         of_example = f", {example[symbol]} in the example" if symbol in example else ""
         sizes.append(f"{symbol}{relation}: {size_range(least, greatest)}{of_example}")
+    sizes += envelope_sizes.relations(conditions, known, specimen)
     return {
         "inputs": _fitted([f"{s.name}: {s.symbolic_text}" if s.name else s.symbolic_text for s in specimen.inputs], 3),
         "arguments": _fitted(specimen.arguments, 1) or None,
@@ -147,6 +154,21 @@ def envelope(specimen: class_schema.Specimen, pinned: bool = False) -> dict[str,
         "init": specimen.init_args[:_MOST] or None,
         "training": specimen.training or None,
     }
+
+
+def _held(
+    specimen: class_schema.Specimen, body: str, number: int, conditions: list[ast.Compare]
+) -> dict[str, tuple[int, int]]:
+    """Symbol → the sizes that the envelope takes; none without an envelope."""
+    found = envelope_sizes.ranges(conditions)
+    result: dict[str, tuple[int, int]] = {}
+    for spec in specimen.inputs if envelope_sizes.has_envelope(body, number) else []:
+        for place, symbol in enumerate(spec.dynamic):
+            if symbol:
+                least, greatest = result.get(symbol, (1, UNBOUNDED))
+                low, high = found.get(f"{spec.name}.shape[{place}]", (1, UNBOUNDED))
+                result[symbol] = max(least, low), min(greatest, high)
+    return result
 
 
 def _own_names(specimen: class_schema.Specimen) -> tuple[class_schema.Specimen, dict[str, str]]:

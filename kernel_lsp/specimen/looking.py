@@ -23,6 +23,7 @@ from kernel_lsp.specimen import (
     faking,
     graphs,
     importing,
+    narrowed_sizes,
     size_names,
     specs,
 )
@@ -127,6 +128,7 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
         specimen.dynamic = graphs.dynamic(exported)
         size_names.rename(specimen, cls.forward)  # type: ignore[attr-defined]
         specimen.independent = graphs.independent(exported)
+        narrowed_sizes.note(specimen.inputs, module, example, mode)
         specimen.computes_indices = computed_indices.unbounded(exported)
     specimen.bytes = specs.least_bytes(module, example, outputs)
     if isinstance(exported, errors.UserError) and not given.get("tolerate_no_export", True):

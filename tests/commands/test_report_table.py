@@ -7,7 +7,7 @@ import types
 import pytest
 from rich.console import Console
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors, schema
 from kernel_lsp.checking.records import Checked, Outcome
 from kernel_lsp.commands import check
 from kernel_lsp.commands.report_table import columns_for, errors_text, footer, names, print_reports, reason_of, table_of
@@ -96,6 +96,16 @@ def test_the_table_has_the_error_on_the_example_inputs_where_it_is_known():
     assert errors_text(verdict) == "2.0e-07 (3.0e-07)" and errors_text(verdict, eager=False) == "2.0e-07"
     (said,) = footer([one], columns_for([one], 132)[0])
     assert said == "Largest error: 1.1 (eager's 1.1), in the check “tiny values”."
+
+
+def test_sizes_at_which_a_kernel_is_fixed_are_in_a_line_of_each_class():
+    tasks = [task(f"{name}.py::{name}", None) for name in "AB"]
+    fixed = class_schema.TensorSpec("x", [32], "float32", dynamic=[None], narrowed=[0])
+    envelope = "def _in_envelope(self, x):\n    return x.dim() == 1 and x.shape[0] == 32\n"
+    tasks[0].report.specimen = class_schema.Specimen("A", "a", "", "", [fixed])
+    tasks[0].report.candidates[0].candidate.source = envelope
+    assert footer(tasks[:1], [])[0] == "Kernel only where x.shape[0] == 32; other calls run eager."
+    assert footer(tasks, [])[0] == "A: kernel only where x.shape[0] == 32; other calls run eager."
 
 
 def test_kernel_files_in_the_folder_itself_are_in_a_folder_that_is_there(tmp_path, monkeypatch):

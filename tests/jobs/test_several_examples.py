@@ -170,7 +170,7 @@ async def test_envelopes_that_differ_in_sizes_alone(make_jobs, module, tmp_path,
         assert not any("no example is in" in limit for limit in verdict.limits)
     header = kernel_file.read(kernel_file.find_kernel(path, "Branching")).header
     assert header["envelope"]["further"] == [
-        "x: float32[x_0, x_1]; x_0: 2 to 64, 8 in the example; x_1: 2 or more, 16 in the example"
+        "x: float32[x_0, x_1]; x_0: 1 to 64, 8 in the example; x_1: 1 or more, 16 in the example"
     ]
     assert why_outside(header, shape(tensor("float32[8, 16]"))) == ""
     assert why_outside(header, shape(tensor("float64[8, 16]"))) == "float64"
