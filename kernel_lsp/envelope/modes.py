@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import torch
 
@@ -58,7 +59,7 @@ _GLOBAL_HOOKS = (
 def hooks(module: torch.nn.Module) -> list[str]:
     """That no submodule has got a hook, or a forward of its own, since, and that there are none for all modules; eager would call them.
 
-    Those of the example are in its graph: a submodule that has hooks there, as ``weight_norm`` adds one, must have the same number of the same kinds.
+    Those of the example are in its graph: a submodule that has hooks there, as ``weight_norm`` adds one, must have as many of the same names before forward and after it.
     """
     found = [(source, child) for source, child in submodules(module) if child is not module]
     if not found:
@@ -73,16 +74,25 @@ def hooks(module: torch.nn.Module) -> list[str]:
         looked = 'm["_forward_hooks"] or m["_forward_pre_hooks"]' + ("" if patched else ' or "forward" in m')
         conditions.append(f"not any([{looked} for m in ({', '.join(f'{one}.__dict__' for one in sources)})])")
     for source, child in found:
-        if kinds := _hooks_of(child):
-            both = f"(*{source}._forward_pre_hooks.values(), *{source}._forward_hooks.values())"
-            conditions.append(f"[type(h).__name__ for h in {both}] == {kinds!r}")
+        if _hooks_of(child):
+            for which in ("_forward_pre_hooks", "_forward_hooks"):
+                names = [_name_of_hook(hook) for hook in getattr(child, which).values()]
+                conditions.append(f"[{_NAME_OF_HOOK} for h in {source}.{which}.values()] == {names!r}")
             conditions += [] if patched else [f'"forward" not in {source}.__dict__']
     return conditions
 
 
-def _hooks_of(child: torch.nn.Module) -> list[str]:
-    """The names of the classes of its hooks."""
-    return [type(hook).__name__ for hook in (*child._forward_pre_hooks.values(), *child._forward_hooks.values())]
+#: a function's own name, or that of an object's class
+_NAME_OF_HOOK = 'getattr(h, "__qualname__", type(h).__qualname__)'
+
+
+def _name_of_hook(hook: Any) -> str:
+    """``_NAME_OF_HOOK`` of the example's."""
+    return str(getattr(hook, "__qualname__", type(hook).__qualname__))
+
+
+def _hooks_of(child: torch.nn.Module) -> bool:
+    return bool(child._forward_pre_hooks or child._forward_hooks)
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:

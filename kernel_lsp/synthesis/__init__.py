@@ -43,6 +43,8 @@ LEFT = {
     "convolutions": frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3)),
     "recurrent layers": frozenset(["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"]),
 }
+#: schedules that are timed, the first ones (validation/tuning.py)
+_TIMED = 6
 #: schedules in halves that are offered
 _ROUNDED = 4
 #: schedules of convolutions in planes that are offered beside those that round; of modules with more convolutions than so many the default alone
@@ -198,9 +200,10 @@ def _candidates(
             planes += _new(found, planes)
         result = [*rounded, *planes, *exact]
         # Planes take launches of their own, which a small product, or a slow host, waits for longer than for the product in one kernel.
-        # So that one is among the few that are timed (``tuning.MOST_TIMED``), in the place of the last way to launch the first.
-        if not convolutions and len(rounded) == _ROUNDED:
-            result = [*rounded[:-1], *planes, *exact[:1], *rounded[-1:], *exact[1:]]
+        # So that one is the last of the few that are timed (``tuning.MOST_TIMED``).
+        if not convolutions and exact and len(rounded) + len(planes) >= _TIMED:
+            result = [*rounded[:-1], *planes, rounded[-1], *exact[1:]]
+            result.insert(_TIMED - 1, exact[0])
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.

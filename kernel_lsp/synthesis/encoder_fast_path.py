@@ -15,13 +15,9 @@ _GELU = torch.ops.aten.gelu.default
 def use_tanh(module: torch.nn.Module, exported: ExportedProgram) -> None:
     """Let GELU in the graph of ``module``, for a GPU, have the form that torch computes there. Only layers that take the fast path change."""
     for node in exported.graph.find_nodes(op="call_function", target=_GELU):
-        layer = _innermost(module, node)
+        layer = _layer(module, node)
         # An input of two dimensions, without a batch, takes the slow path.
-        if (
-            isinstance(layer, torch.nn.TransformerEncoderLayer)
-            and node.meta["val"].dim() == 3
-            and takes_fast_path(layer)
-        ):
+        if layer is not None and node.meta["val"].dim() == 3 and takes_fast_path(layer):
             node.kwargs = {**node.kwargs, "approximate": "tanh"}
 
 
@@ -32,7 +28,8 @@ def takes_fast_path(layer: torch.nn.TransformerEncoderLayer) -> bool:
     """
     attention = layer.self_attn
     return (
-        torch.backends.mha.get_fastpath_enabled()
+        type(layer).forward is torch.nn.TransformerEncoderLayer.forward
+        and torch.backends.mha.get_fastpath_enabled()
         and not layer.training
         and attention.batch_first
         and attention.in_proj_bias is not None
@@ -44,10 +41,14 @@ def takes_fast_path(layer: torch.nn.TransformerEncoderLayer) -> bool:
     )
 
 
-def _innermost(module: torch.nn.Module, node: torch.fx.Node) -> torch.nn.Module | None:
-    """The module whose forward calls the operator, as torch.export has recorded it."""
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    try:
-        return module.get_submodule(stack[-1][0]) if stack else None
-    except AttributeError:  # a module in a plain list, whose path torch.export makes up
-        return None
+def _layer(module: torch.nn.Module, node: torch.fx.Node) -> torch.nn.TransformerEncoderLayer | None:
+    """The encoder layer whose forward calls the operator, itself or through an ``nn.GELU``, as torch.export has recorded it."""
+    paths = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+    for path in reversed(paths):
+        try:
+            found = module.get_submodule(path)
+        except AttributeError:  # a module in a plain list, whose path torch.export makes up
+            return None
+        if not isinstance(found, torch.nn.GELU):
+            return found if isinstance(found, torch.nn.TransformerEncoderLayer) else None
+    return None

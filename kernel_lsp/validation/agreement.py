@@ -233,17 +233,14 @@ def but_for_choices(
 ) -> compare.Comparison:
     """A result that turns on which of equal elements the module chooses (a router's, at tiny values) is but held to its size.
 
-    So it is where eager and float64 choose otherwise, and eager's error is such that an answer of zeros would pass; indices differ.
+    So it is where eager and float64 choose otherwise, and eager's error is such that an answer of zeros would pass. Of integers it is each element in which they differ, and where a third differs all.
     """
     if reference.exact is None or reference.exact is reference.eager or not math.isfinite(found.error):
         return found
-    triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
-    useless = [_useless(e, exact) for _, e, exact in triples]
-    if not any(useless) or not tied_indices.part(referee.oracle, tree, reference, train):
+    if not tied_indices.part(referee.oracle, tree, reference, train):
         return found
-    taken = iter(
-        [_eagers_but_for_large(*three) if so else three[0] for three, so in zip(triples, useless, strict=True)]
-    )
+    triples = zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True)
+    taken = iter([_undecided(*three) for three in triples])
     changed = pytree.tree_map(lambda v: next(taken) if isinstance(v, torch.Tensor) else v, out)
     second = compared(referee, changed, reference, tree=tree, train=train)
     if second.passed:
@@ -251,18 +248,27 @@ def but_for_choices(
     return second if second.passed else found
 
 
-def _useless(eager: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether eager's numbers are so far from float64's that an answer of zeros would pass; of integers, whether they differ at all."""
-    if not (eager.is_floating_point() or eager.is_complex()):
-        return not chunks.identical(eager.to(exact.device), exact.to(eager.dtype))
-    return compare.FACTOR * compare.compare(eager, eager, exact).eager_error >= 1
+def _undecided(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """A candidate's result with eager's numbers where rounding decides, and its own might be as good.
 
-
-def _eagers_but_for_large(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    """A candidate's result with eager's numbers wherever its own are no larger than such results are."""
+    Of floats, where eager's numbers are so far from float64's that an answer of zeros would pass: those that are no larger than such results are.
+    Of integers those that differ between eager and float64; all, where at least a third does: then a choice elsewhere decides their order, too.
+    Only numbers that are among the results of either are taken.
+    """
     eager, exact = eager.to(mine.device), exact.to(mine.device)
-    most = max(float(torch.where(torch.isfinite(t), t.abs(), 0).max()) for t in (eager, exact))
-    return torch.where(mine.abs() <= compare.FACTOR * most, eager, mine)
+    if mine.is_floating_point() or mine.is_complex():
+        if compare.FACTOR * compare.compare(eager, eager, exact).eager_error < 1:
+            return mine
+        most = max(float(torch.where(torch.isfinite(t), t.abs(), 0).max()) for t in (eager, exact))
+        return torch.where(mine.abs() <= compare.FACTOR * most, eager, mine)
+    differ = eager != exact.to(eager.dtype)
+    free = differ | (compare.FACTOR * int(differ.sum()) >= differ.numel())
+    known = (
+        torch.isin(mine, torch.cat([eager.reshape(-1), exact.to(eager.dtype).reshape(-1)]))
+        if mine.dtype is not torch.bool
+        else True
+    )
+    return torch.where(free & known, eager, mine)
 
 
 def precision(referee: Referee) -> str:

@@ -4,7 +4,7 @@ A sum that is rounded in precision u is off by at most a small multiple of ``u *
 of Numerical Algorithms, 2nd ed., section 4.2), whatever its true value is. The scale ``sum|x|`` of an arbitrary module is
 found as Monte Carlo arithmetic finds it (Parker 1997): in float64 every input and every intermediate result t is replaced
 by ``t + d * |t|``, once with one sign for a whole tensor, a few times with a random sign for each element, and the answer moves
-by ``d * S`` at most. For a mean S is the mean of the magnitudes; for an answer without cancellation it is a few times the answer.
+by ``d * S``, of which the most is taken. For a mean S is the mean of the magnitudes; for an answer without cancellation it is a few times the answer.
 Where S depends on d the module is not continuous there (rounding, comparisons), and nothing is allowed for it.
 """
 

@@ -293,11 +293,28 @@ class Normed(nn.Module):
         return self.after(self.normed(self.plain(x)))
 
 
+def _moved_hook(module: nn.Module) -> Any:
+    """What was called before forward is called after it, until the handle removes that and puts it back."""
+    before = dict(module._forward_pre_hooks)
+    module._forward_pre_hooks.clear()
+    (hook,) = before.values()
+    after = module.register_forward_hook(lambda *_: None)
+    module._forward_hooks[after.id] = hook
+
+    class Handle:
+        def remove(self) -> None:
+            after.remove()
+            module._forward_pre_hooks.update(before)
+
+    return Handle()
+
+
 _HOOKS: dict[str, Callable[[Any], Any]] = {
     "on a submodule without": lambda k: k.plain.register_forward_hook(lambda module, inputs, output: output * 2),
     "before a submodule without": lambda k: k.after.register_forward_pre_hook(lambda module, inputs: None),
     "on the one that has one": lambda k: k.normed.register_forward_hook(lambda module, inputs, output: output * 2),
     "before the one that has one": lambda k: k.normed.register_forward_pre_hook(lambda module, inputs: None),
+    "after it in place of the one before": lambda k: _moved_hook(k.normed),
     "on all modules": lambda _: nn.modules.module.register_module_forward_hook(lambda module, inputs, output: None),
     "before all modules": lambda _: nn.modules.module.register_module_forward_pre_hook(lambda module, inputs: None),
 }

@@ -25,6 +25,15 @@ def _layer(heads=2, training=False, changed=lambda layer: None, **options):
     return layer
 
 
+class OwnForward(nn.TransformerEncoderLayer):
+    def forward(self, src):
+        return self.norm2(src + self._ff_block(self.norm1(src)))
+
+
+def _own_forward():
+    return OwnForward(6, 2, 8, batch_first=True, activation="gelu").eval()
+
+
 def _eps(layer):
     layer.norm1.eps = 1e-3
 
@@ -35,6 +44,8 @@ def _eps(layer):
         (_layer(), True),
         (_layer(activation="relu"), True),
         (_layer(norm_first=True), True),
+        (_layer(activation=nn.GELU()), True),
+        (_own_forward(), False),
         (_layer(activation=torch.nn.functional.silu), False),
         (_layer(batch_first=False), False),
         (_layer(heads=3), False),
@@ -67,20 +78,21 @@ def _gelus(module, x):
 
 
 class Mixed(nn.Module):
-    """Two layers that take the fast path, one that does not, and a GELU of its own."""
+    """Three layers that take the fast path, one of which calls a module, one that does not, and a GELU of its own."""
 
     def __init__(self):
         super().__init__()
         self.encoder = nn.TransformerEncoder(_layer(), 2, enable_nested_tensor=False)
+        self.called = _layer(activation=nn.GELU())
         self.slow = _layer(changed=_eps)
 
     def forward(self, x):
-        return torch.nn.functional.gelu(self.slow(self.encoder(x)))
+        return torch.nn.functional.gelu(self.slow(self.called(self.encoder(x))))
 
 
 def test_gelu_is_by_tanh_in_layers_that_take_the_fast_path_alone():
     _, forms = _gelus(Mixed(), torch.randn(2, 5, 6))
-    assert forms == ["tanh", "tanh", "none", "none"]
+    assert forms == ["tanh", "tanh", "tanh", "none", "none"]
 
 
 def test_without_a_batch_gelu_is_by_erf():

@@ -55,25 +55,50 @@ def test_where_experts_are_equal_within_rounding_another_is_as_good():
 
 
 class Detected(torch.nn.Module):
-    """The labels of the two rows of the greatest scores: an index that is looked up by another; [n, 4] → [2]."""
+    """The labels of all rows, the greatest scores first: indices that are looked up by others; [n, 4] → [n]."""
 
     def forward(self, x):
         scores, labels = x.sigmoid().max(-1)
-        return labels.gather(0, scores.topk(2).indices)
+        return labels.gather(0, scores.topk(len(x)).indices)
+
+
+def _first_two(x):
+    """In float64 the labels of the two rows differ, in float32 they are one; the other rows score more, and no rounding decides their labels."""
+    return torch.cat([x[:2], torch.eye(4)[[2, 3, 2]] * torch.tensor([[3.0], [2.0], [1.0]])])
 
 
 def test_labels_of_equal_scores_may_be_others():
-    x = equal_rows()[:2]
-    passed, limits = compared_at_a_choice(Detected(), x, 3 - Detected()(x))
+    x = _first_two(equal_rows())
+    exact = Detected().double()(x.double())
+    passed, limits = compared_at_a_choice(Detected(), x, exact)
     assert passed and agreement.UNDECIDED in limits
 
 
+def test_where_a_third_of_the_labels_is_undecided_the_order_may_be_another():
+    x = equal_rows()[:2]
+    passed, limits = compared_at_a_choice(Detected(), x, torch.tensor([1, 1]))
+    assert passed and agreement.UNDECIDED in limits
+    assert compared_at_a_choice(Detected(), x, torch.tensor([2, 0])) == (False, [])
+
+
 @pytest.mark.parametrize(
-    ("scale", "spoil"), [(1.0, lambda y: 3 - y), (1e-8, lambda y: y + 40), (1e-8, lambda y: -1 - y - 40)]
+    ("scale", "labels"),
+    [(1.0, [2, 3, 2, 0, 0]), (1e-8, [2, 3, 2, 40, 40]), (1e-8, [2, 2, 2, 0, 0]), (1e-8, [1, 1, 1, 1, 1])],
 )
-def test_labels_of_other_scores_and_labels_that_there_are_not_are_wrong(scale, spoil):
-    x = equal_rows(scale)[:2]
-    assert compared_at_a_choice(Detected(), x, spoil(Detected()(x))) == (False, [])
+def test_labels_that_rounding_does_not_decide_are_held_to(scale, labels):
+    x = _first_two(equal_rows(scale))
+    assert compared_at_a_choice(Detected(), x, torch.tensor(labels)) == (False, [])
+
+
+def test_what_is_true_of_labels_that_rounding_decides_may_be_false():
+    class Found(torch.nn.Module):
+        def forward(self, x):
+            return x.sigmoid().max(-1).indices == 1
+
+    x = equal_rows()
+    passed, _ = compared_at_a_choice(Found(), x, torch.tensor([True, False, False, False, False, False]))
+    assert passed
+    assert compared_at_a_choice(Found(), x, torch.tensor([False, True, False, False, False, False])) == (False, [])
 
 
 @pytest.mark.parametrize(
