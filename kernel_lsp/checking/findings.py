@@ -12,6 +12,7 @@ from kernel_lsp import kernel_file, naming, schema
 from kernel_lsp.analysis import fingerprint, module_classes, read_file
 from kernel_lsp.checking.records import CANNOT_VALIDATE, CODES, OUTDATED, Checked, Finding, Level, Regression
 from kernel_lsp.errors import ClassNotFound, UserError
+from kernel_lsp.errors.surface import adapted
 
 _LEVELS: dict[str, Level] = {"wrong": "warning", "stale": "warning", "regressed": "warning", "slower": "note"}
 
@@ -52,16 +53,16 @@ def checked_of(
 
     name = naming.kernel_class(one.class_name)
     if verdict.status == "outdated":
-        add("wrong", f"{name} is out of date: {_sentence(verdict.reason)}", _again(one), OUTDATED)
+        add("wrong", f"{name} is out of date: {_sentence(adapted(verdict.reason))}", _again(one), OUTDATED)
     elif verdict.status not in schema.CORRECT:
-        add("wrong", f"{name} ({verdict.status}): {_sentence(verdict.reason)}", _again(one))
+        add("wrong", f"{name} ({verdict.status}): {_sentence(adapted(verdict.reason))}", _again(one))
     if one.stale and verdict.status != "outdated":  # which says so
         changed = f"{one.class_name}, or something it uses, changed since its kernel was validated."
         add("stale", changed, _record(one) if verdict.status in schema.CORRECT else "")
     if one.regression is not None:
         add("regressed", f"{name}: {_sentence(one.regression.message)}")
     if verdict.status == "slower":
-        add("slower", f"{name}: {_sentence(verdict.reason)}")
+        add("slower", f"{name}: {_sentence(adapted(verdict.reason))}")
     return one
 
 

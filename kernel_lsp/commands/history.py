@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_lsp import analysis
 from kernel_lsp.commands import html
-from kernel_lsp.commands.run_jobs import NOT_VALIDATED, WANTED, print_json, refuse
+from kernel_lsp.commands.run_jobs import NOT_VALIDATED, WANTED, print_json, refuse, with_adapted_reasons
 from kernel_lsp.commands.store import store_in_use
 from kernel_lsp.commands.targets import parts, path_missing, require_class
 from kernel_lsp.commands.wrapping import say
@@ -37,7 +37,7 @@ def run(options: Any) -> int:
     except UserError as error:
         return refuse(error, options.json)
     if options.json:
-        print_json({"store": str(store), "classes": [history.to_json(one) for one in found]})
+        print_json({"store": str(store), "classes": [with_adapted_reasons(history.to_json(one)) for one in found]})
     elif found:
         from kernel_lsp.commands.history_table import print_histories
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from kernel_lsp import schema
 from kernel_lsp.commands.report_table import save_picture
 from kernel_lsp.commands.wrapping import PIPED, table_width
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.speedup import factor
 from kernel_lsp.store.changes import said
 from kernel_lsp.store.history import Entry, History
@@ -103,5 +104,5 @@ def errors(entry: Entry) -> str:
 def _changed(entry: Entry, first: bool) -> str:
     """What is another than before; of the first what there was, of a kernel that is not usable also why."""
     words = f"{entry.device}, torch {entry.torch}, triton {entry.triton}" if first else said(entry.changed)
-    reason = textwrap.shorten(entry.reason, _LONGEST, placeholder="…")
+    reason = textwrap.shorten(adapted(entry.reason), _LONGEST, placeholder="…")
     return "; ".join(part for part in (words, reason) if part)

@@ -24,6 +24,7 @@ from kernel_lsp.errors import (
     NotWritable,
     UserError,
 )
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import Settings, load
 
@@ -71,9 +72,9 @@ class Task:
         return WANTED if self.report.chosen is not None and not self.report.regression else WRONG
 
     def to_json(self) -> dict[str, Any]:
-        """The report with its ``error`` (null where there is none)."""
-        report = self.report or schema.Report(schema.Target("", self.name))
-        return schema.to_json(report) | {"error": self.error.to_json() if self.error else None}
+        """The report with its ``error`` (null where there is none), its reasons in the words of this command."""
+        report = schema.to_json(self.report or schema.Report(schema.Target("", self.name)))
+        return with_adapted_reasons(report) | {"error": self.error.to_json() if self.error else None}
 
 
 class Bar:
@@ -225,6 +226,18 @@ async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]
         for task in tasks:
             if task.job is not None:
                 task.error = task.error or task.job.error
+
+
+def with_adapted_reasons(document: Any) -> Any:
+    """JSON data with every ``reason`` and ``why`` in it adapted to the surface; the data itself stays as it is."""
+    if isinstance(document, list):
+        return [with_adapted_reasons(one) for one in document]
+    if not isinstance(document, dict):
+        return document
+    return {
+        key: adapted(value) if key in ("reason", "why") and isinstance(value, str) else with_adapted_reasons(value)
+        for key, value in document.items()
+    }
 
 
 def print_json(document: Any) -> None:

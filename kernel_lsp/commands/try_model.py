@@ -10,6 +10,7 @@ from kernel_lsp.commands.generate import tasks_for
 from kernel_lsp.commands.run_jobs import Task, exit_status, finish, run_tasks, settings_from
 from kernel_lsp.commands.targets import one_class
 from kernel_lsp.errors import ModelNotHere
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.hub import cache
 
 
@@ -65,6 +66,5 @@ def print_answers(task: Task) -> None:
         console.print(Syntax(entry.candidate.answer.strip(), "markdown", word_wrap=True, background_color="default"))
         verdict = entry.verdict
         where = f" (line {verdict.line})" if verdict.line else ""
-        console.print(
-            f"→ {verdict.status}{where}: {verdict.reason}" if verdict.reason else f"→ {verdict.status}", markup=False
-        )
+        reason = f": {adapted(verdict.reason)}" if verdict.reason else ""
+        console.print(f"→ {verdict.status}{where if reason else ''}{reason}", markup=False)

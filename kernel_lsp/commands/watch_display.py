@@ -25,6 +25,7 @@ from rich.text import Text
 from kernel_lsp import schema
 from kernel_lsp.commands.report_table import save_picture, speedup_text
 from kernel_lsp.errors import UserError
+from kernel_lsp.errors.surface import adapted
 
 if TYPE_CHECKING:
     from kernel_lsp.commands.watched import Kernel
@@ -76,7 +77,7 @@ class Row:
         """Show a verdict; ``at``: when it was reached, ``regression``: how it is slower than before, "" where it is not."""
         self._now("regressed" if regression else verdict.status, at)
         self.speedup = speedup_text(measurement)
-        self.reason = regression or ("" if verdict.status == "ok" else verdict.reason)
+        self.reason = regression or ("" if verdict.status == "ok" else adapted(verdict.reason))
 
     def failed(self, error: UserError | None) -> None:
         """Show that there is no verdict, and why."""

@@ -32,6 +32,10 @@ class UserError(Exception):
         """The message, adapted to the surface that this process writes to."""
         return adapted(super().__str__())
 
+    def neutral(self) -> str:
+        """The message as it is kept in reports and files, which any surface may show later and then adapts."""
+        return super().__str__()
+
     def detail_last(self) -> str:
         """The message with its details at the end: what happened and what to do, for where little room is."""
         message, detail = str(self), adapted(str(self.values.get("detail", "")))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import __version__, errors, schema, speedup
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.evaluation.outcomes import FURTHEST, shown_index
 from kernel_lsp.evaluation.records import NOT_STRICT, OK, Record
 from kernel_lsp.store.sessions import machine
@@ -88,7 +89,7 @@ def record_of(
         status, reason = status_of(error), str(error)
     elif report is not None and shown is not None:
         verdict = report.candidates[shown].verdict
-        status, reason = (OK, "") if verdict.status in schema.CORRECT else (verdict.status, verdict.reason)
+        status, reason = (OK, "") if verdict.status in schema.CORRECT else (verdict.status, adapted(verdict.reason))
         if status == OK and verdict.held_to != "strict":
             status, reason = NOT_STRICT, not_strict(verdict)
     else:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import class_schema, errors, schema
-from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs.run import Run
 
 
@@ -38,7 +37,7 @@ async def validate(
     run.job.number = (run.report.candidates.index(known) if known else len(run.report.candidates)) + 1
 
     def on_verdict(data: Any) -> schema.Validated:
-        verdict = _told(data)
+        verdict = schema.from_json(schema.Verdict, data)
         if validated is None and known is not None:
             entry = known
             entry.verdict = verdict
@@ -100,7 +99,7 @@ async def tune(run: Run, candidates: list[schema.Candidate], percentage: Callabl
     run.job.number = len(run.report.candidates) + 1
 
     def on_verdict(index: int, data: Any) -> None:
-        verdict = _told(data)
+        verdict = schema.from_json(schema.Verdict, data)
         if index in entries:
             entries[index].verdict = verdict
         else:
@@ -186,14 +185,6 @@ async def compare(run: Run, sources: list[str], precision: str) -> schema.SpeedC
     return schema.from_json(schema.SpeedComparison, answer["comparison"])  # type: ignore[no-any-return]
 
 
-def _told(data: Any) -> schema.Verdict:
-    """A verdict of the worker, which names settings as an editor does where it says what to do."""
-    verdict = schema.from_json(schema.Verdict, data)
-    if verdict.status == "timeout":
-        verdict.reason = adapted(verdict.reason)
-    return verdict  # type: ignore[no-any-return]
-
-
 def _take_device(run: Run, measured: schema.Device) -> None:
     """The device as it was measured; its driver only the worker's first answer knows."""
     if not measured.driver and run.report.device is not None:
@@ -214,4 +205,4 @@ def _leave_unfinished(verdict: schema.Verdict, error: errors.UserError) -> None:
     """Count a candidate as correct only if the checks that were put off were made before the error."""
     if verdict.status in schema.CORRECT and any(limit.startswith(schema.STILL) for limit in verdict.limits):
         verdict.status = "timeout" if isinstance(error, errors.WorkerTimedOut) else "crashed"
-        verdict.reason = f"its validation did not come to an end: {error}"
+        verdict.reason = f"its validation did not come to an end: {error.neutral()}"

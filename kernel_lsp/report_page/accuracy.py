@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from kernel_lsp import number_text
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.schema import Check, Verdict
 from kernel_lsp.speedup import error_check_words, example_lines
 
@@ -110,7 +111,7 @@ def _examples(verdict: Verdict) -> Markup | None:
     """What was found with each of several examples."""
     if not verdict.examples:
         return None
-    return div("limits", el("h3", "Examples"), el("ul", [el("li", line) for line in example_lines(verdict)]))
+    return div("limits", el("h3", "Examples"), el("ul", [el("li", adapted(line)) for line in example_lines(verdict)]))
 
 
 def _limits(limits: list[str]) -> Markup | None:

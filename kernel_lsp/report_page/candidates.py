@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import number_text
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.schema import Candidate, Report, Source, Validated
 from kernel_lsp.speedup import factor, mix_words, speedups
 
@@ -30,7 +31,7 @@ def candidates(facts: Facts) -> Markup | None:
     every = div("wide", el("table", head, bodies, class_="candidates"))
     mixes = [words for validated in report.candidates if (words := mix_words(validated.measurement))]
     note = f"Times are those at the example's shapes; × eager is {mixes[0]}." if mixes else ""
-    return section("Candidates", every, el("p", note, class_="hint") if note else None, hint=report.why)
+    return section("Candidates", every, el("p", note, class_="hint") if note else None, hint=adapted(report.why))
 
 
 def _time(validated: Validated) -> float | None:
@@ -53,7 +54,7 @@ def _entry(i: int, validated: Validated, report: Report, unit: number_text.Micro
         factor(ratio) if ratio and time is not None else "–",
     ]
     cells = [el("td", cell, class_="number" if c > 2 else None) for c, cell in enumerate(row[:columns])]
-    reason = number_text.stop(f"{verdict.reason}{line}")
+    reason = number_text.stop(f"{adapted(verdict.reason)}{line}")
     if columns > 3 and time is None and missing and not reason:
         reason = f"Not timed: {missing.rstrip('.')}."
     opened = _opened(validated)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import claims, number_text
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.schema import CORRECT, Measurement, ShapeMeasurement, Verdict
 from kernel_lsp.speedup import at_precision, factor, mix_share, mix_words, speedups
 
@@ -56,7 +57,7 @@ def summary(facts: Facts) -> tuple[str, str, str]:
         return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been validated yet.")
     kind, sign = _kind(verdict)
     if not facts.correct:
-        reason = f": {verdict.reason}" if verdict.reason else ""
+        reason = f": {adapted(verdict.reason)}" if verdict.reason else ""
         line = f" (line {verdict.line})" if verdict.line else ""
         return kind, sign, _capital(number_text.stop(f"{WORDS.get(verdict.status, verdict.status)}{reason}{line}"))
     parts = [_capital(_said(verdict))]

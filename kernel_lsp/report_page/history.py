@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_lsp import number_text
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.schema import CORRECT
 from kernel_lsp.speedup import factor
 from kernel_lsp.store.changes import said
@@ -72,7 +73,7 @@ def _row(entry: Entry, first: bool) -> list[Child]:
         number_text.error(entry.error) if entry.error is not None else "–",
         number_text.error(entry.eager_error) if entry.eager_error is not None else "–",
         f"{entry.passed} of {entry.passed + entry.failed}{skipped}",
-        [changed, el("p", entry.reason, class_="reason") if entry.reason else None],
+        [changed, el("p", adapted(entry.reason), class_="reason") if entry.reason else None],
     ]
 
 

@@ -184,8 +184,8 @@ def test_every_failure_says_its_reason(status):
 
 
 def test_a_model_is_not_told_what_a_user_may_do_about_a_timeout():
-    said = told(Verdict("timeout", "the time was over. Raise --seconds or use smaller example inputs."))
-    assert "the time was over." in said and "--seconds" not in said
+    said = told(Verdict("timeout", "the time was over. Raise kernelLsp.seconds or use smaller example inputs."))
+    assert "the time was over." in said and "seconds" not in said
 
 
 @pytest.mark.parametrize(
