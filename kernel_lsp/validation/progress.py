@@ -25,7 +25,7 @@ class Progress:
     envelope: int = 0  # as in schema.Verdict
     calls: int = 1  # launches and torch's operators in one call
     sampled: list[float] = field(default_factory=list)
-    check: str = ""  # the name of the one that is made now
+    check: str = ""  # the name of the one that is made now; "" while the kernel is loaded
     error: float = 0.0
     error_check: str = ""
     eager_error: float = 0.0
@@ -35,7 +35,9 @@ class Progress:
     within_1e2: bool | None = None
     deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
     skipped: list[str] = field(default_factory=list)
-    began: float = 0.0  # when the check that is made now did, of time.monotonic()
+    began: float = (
+        0.0  # when the check that is made now did, of time.monotonic(), moved on by what it waited for the device
+    )
     seconds: list[float] = field(default_factory=list)  # that each check took
     left: list[plan.Step] = field(default_factory=list)  # that have to be made after the one that is made now
 
@@ -49,9 +51,10 @@ class Progress:
 
 
 def time_over(progress: Progress) -> str:
-    """What to say where the time was over in a check, and the trial was stopped: where, how many had passed, what to do."""
+    """What to say where the time was over and the trial was stopped: in which check or while loading, how far it got, what to do."""
     if not progress.check:
-        return f"the time was over while it was loaded, before the first check. {_ADVICE}"
+        how_far = f": {_how_far(progress, len(progress.left))}" if progress.checks else ", before the first check"
+        return f"the time was over while the kernel was loaded{how_far}. {_ADVICE}"
     longest = f" (the longest before took {max(progress.seconds):.0f} s)" if progress.seconds else ""
     took = f"{time.monotonic() - progress.began:.0f} s after it began{longest}"
     return f"the time was over in the check “{progress.check}”, {took}: {_how_far(progress, len(progress.left))}. {_ADVICE}"

@@ -191,6 +191,7 @@ class Referee:
     def put_off(self, seconds: float) -> None:
         """Leave what it waited for the device out of what the checks and their parts take."""
         self.began += seconds
+        self.progress.began += seconds
         self.waited += seconds
 
     def _verdict(
@@ -198,6 +199,7 @@ class Referee:
     ) -> schema.Verdict:
         """``first``: what there is no time for is put off, not left out."""
         self.began = time.monotonic()
+        self.progress.check, self.progress.left = "", [step for step in steps if step.needed]
         status, reason, line = "ok", "", None
         try:
             with self.spending("load"):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+import types
 
 import pytest
+import torch
 
 from kernel_lsp import schema
-from kernel_lsp.validation import plan
+from kernel_lsp.validation import candidate_state, plan
+from kernel_lsp.validation.failures import Failure
+from kernel_lsp.validation.inputs import Inputs, Leaf
 from kernel_lsp.validation.progress import Progress, time_over, time_over_between
+from kernel_lsp.validation.referee import Referee
 
 ADVICE = "Raise kernelLsp.seconds or use smaller example inputs."
 
@@ -28,7 +33,7 @@ def test_a_time_out_names_the_check_how_far_it_got_and_what_to_do() -> None:
 
 
 def test_before_the_first_check_and_between_two_that_is_said() -> None:
-    assert time_over(Progress()) == f"the time was over while it was loaded, before the first check. {ADVICE}"
+    assert time_over(Progress()) == f"the time was over while the kernel was loaded, before the first check. {ADVICE}"
     said = time_over_between(Progress([schema.Check("drop-in", True)]), ["gradients", "float64"])
     assert said.startswith("the time was over before all was checked that has to be (gradients, float64): 1 check had")
     assert said.endswith(f", none failed, 2 more have to be made. {ADVICE}")
@@ -45,3 +50,34 @@ def test_one_more_check_is_made_where_twice_the_median_leaves_time_for_the_rest(
 def test_what_has_to_be_made_is_essential_or_made_always() -> None:
     assert step("a").needed and not step("b", essential=False).needed
     assert plan.Step("c", lambda inputs: inputs.args, patience=plan.ALWAYS).needed
+
+
+def referee_with(progress: Progress) -> Referee:
+    """One whose trial was stopped, after some checks."""
+    trial = types.SimpleNamespace(stopped=True, limits=[], owed=[], deadline=time.monotonic())
+    inputs = Inputs((torch.ones(2),), {}, [Leaf("x", torch.ones(2), [None])], {}, {}, torch.device("cpu"))
+    referee = Referee(torch.nn.ReLU(), inputs, trial, "gpu", lambda name, data: None, 1.0, progress=progress)  # type: ignore[arg-type]
+    referee.prepare()
+    return referee
+
+
+def test_a_kernel_that_hangs_when_it_is_loaded_again_is_not_said_to_hang_in_the_check_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def hangs(*_: object) -> None:
+        raise Failure("timeout", "no answer")
+
+    monkeypatch.setattr(candidate_state, "reload", hangs)
+    made = [schema.Check("drop-in", True), schema.Check("odd sizes", True)]
+    put_off = [step("gradients"), step("wide sizes", essential=False)]
+    progress = Progress(made, check="odd sizes", began=time.monotonic() - 140, seconds=[1.0], deferred=put_off)
+    verdict = referee_with(progress).finish()
+    how_far = "2 checks had passed, none failed, 1 more has to be made"
+    assert verdict.status == "timeout"
+    assert verdict.reason == f"the time was over while the kernel was loaded: {how_far}. {ADVICE}"
+
+
+def test_waiting_for_the_device_does_not_count_as_time_in_the_check() -> None:
+    progress = Progress([], check="odd sizes", began=time.monotonic() - 140)
+    referee_with(progress).put_off(130.0)
+    assert "10 s after it began" in time_over(progress)
