@@ -75,7 +75,11 @@ class Step:
 
     @property
     def needed(self) -> bool:
-        """Whether there is no final verdict "ok" without it: it is never left out for lack of time."""
+        """Whether it is never left out for lack of time: there is no final verdict "ok" before it was made.
+
+        The step ``UNMARKED`` is an exception once it has begun: where no unmarked process can be had, or it gives no answer in
+        time since the interpreter is slow, kernels are autotuned or the whole time is over, that is a limit (calls_outside.py).
+        """
         return self.essential or self.patience == ALWAYS
 
     @property
