@@ -46,13 +46,22 @@ class _OnGpusThatAreHere(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        asked = [kwargs.get("device"), *(args[1:] if func is torch.Tensor.to else ())]
-        if func is torch.Tensor.cuda:
-            asked.append("cuda")
-        for device in asked:
-            if isinstance(device, str | torch.device) and _is_missing_gpu(torch.device(device)):
+        for device in _devices_asked(func, args, kwargs):
+            if _is_missing_gpu(device):
                 raise OtherDevice(str(device))
         return func(*args, **kwargs)
+
+
+def _devices_asked(func: Any, args: Any, kwargs: Any) -> Iterator[torch.device]:
+    """The devices that a call names; what names none that torch knows is left to the call."""
+    asked = [kwargs.get("device"), *(args[1:2] if func in (torch.Tensor.to, torch.Tensor.cuda) else ())]
+    if func is torch.Tensor.cuda and all(device is None for device in asked):
+        asked = ["cuda"]
+    for device in asked:
+        if isinstance(device, str | torch.device):
+            yield torch.device(device)
+        elif isinstance(device, int) and not isinstance(device, bool) and device >= 0:
+            yield torch.device("cuda", device)  # torch.device(0) is no GPU where torch was built without
 
 
 def _is_missing_gpu(device: torch.device) -> bool:

@@ -84,6 +84,47 @@ def test_another_device_is_left_to_the_real_attempt() -> None:
         torch.zeros(3, device="cuda:77")
 
 
+@pytest.mark.parametrize(
+    ("ask", "missing"),
+    [
+        (lambda x: x.to(77), "cuda:77"),
+        (lambda x: x.to("cuda:77"), "cuda:77"),
+        (lambda x: x.to(device=77), "cuda:77"),
+        (lambda x: torch.zeros(3, device=77), "cuda:77"),
+        (lambda x: x.cuda(77), "cuda:77"),
+        (lambda x: x.cuda(device=77), "cuda:77"),
+        (lambda x: x.cuda("cuda:1"), "cuda:1"),
+        (lambda x: x.cuda(torch.device("cuda", 1)), "cuda:1"),
+        (lambda x: x.cuda(), ""),
+        (lambda x: x.cuda(0), ""),
+        (lambda x: x.to(0), ""),
+        (lambda x: x.to("cpu", torch.float64, True), ""),
+        (lambda x: x.to(torch.float64), ""),
+    ],
+)
+def test_a_gpu_that_is_not_there_is_found_under_each_of_its_names(ask, missing: str, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert asked_in_vain(ask) == missing
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.to(0), lambda x: x.cuda(), lambda x: torch.zeros(3, device=0)])
+def test_without_a_gpu_the_first_one_is_missing_too(ask, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert asked_in_vain(ask).startswith("cuda")
+
+
+def asked_in_vain(ask) -> str:
+    """The device that is missing; "" where the call is left to torch, which may still refuse it here."""
+    try:
+        with faking.mode() as fake, faking._OnGpusThatAreHere():
+            ask(fake.from_tensor(torch.randn(3)))
+    except faking.OtherDevice as error:
+        return str(error)
+    except (RuntimeError, AssertionError):
+        pass
+    return ""
+
+
 def test_hollow_tensors_are_plain_zeros_of_the_same_layout() -> None:
     with faking.within(faking.mode()):
         module = nn.BatchNorm1d(3).bfloat16()
