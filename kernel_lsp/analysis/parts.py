@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: the function of example inputs that is named after no class
 SHARED = "get_inputs"
+#: what KernelBench calls the class that the functions of a file are for
+MAIN = "Model"
 
 
 def holders(source: Source, names: Iterable[str], classes: Sequence[ModuleClass]) -> dict[str, list[str]]:
@@ -28,15 +30,15 @@ def holders(source: Source, names: Iterable[str], classes: Sequence[ModuleClass]
 def wholes(source: Source, classes: Sequence[ModuleClass]) -> dict[str, str]:
     """Part → the class that the file's ``get_inputs()`` is for instead, for the classes with no such function of their own.
 
-    That one is a part of no other. Where all such classes have functions of their own, ``get_inputs()`` is for any class.
+    That one is a part of no other, or has KernelBench's name for it, ``Model``. Where all such classes have functions of
+    their own, ``get_inputs()`` is for any class.
     """
     sharing = {c.name for c in classes if c.inputs == SHARED}
     if len(sharing) < 2:
         return {}
     held = holders(source, [c.name for c in classes], classes)
-    found = {
-        name: next((one for one in _above(name, held) if one in sharing and not held[one]), None) for name in sharing
-    }
+    tops = [name for name in sharing if name == MAIN or not held[name]]
+    found = {name: next((one for one in _above(name, held) if one in tops), None) for name in sharing - {MAIN}}
     return {name: whole for name, whole in found.items() if whole is not None}
 
 

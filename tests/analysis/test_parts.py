@@ -32,6 +32,12 @@ def text(**parts: str) -> str:
         (text(Norm="", Model="Norm") + SHARED + "def get_inputs_Norm(): return []\n", {}),
         (text(Norm="", Model="Norm") + SHARED + "def get_inputs_Model(): return []\n", {}),  # it is for Norm, then
         (text(One="Two", Two="One") + SHARED, {}),
+        # a wrapper around the main class does not take its inputs away, where that has KernelBench's name
+        (text(Model="", Ensemble="Model Model") + SHARED, {}),
+        (text(Norm="", Model="Norm", Ensemble="Model") + SHARED, {"Norm": "Model"}),
+        (text(Head="", Model="", Ensemble="Model Head") + SHARED, {"Head": "Ensemble"}),
+        (text(Net="", Ensemble="Net Net") + SHARED, {"Net": "Ensemble"}),
+        (text(Net="", Ensemble="Net Net") + SHARED + "def get_inputs_Net(): return []\n", {}),
         (text(Norm="", Model="Norm") + "norm = Norm(1)\n" + SHARED, {"Norm": "Model"}),
         (text(Norm="", Model="") + "norm = Norm(1)\n" + SHARED, {}),
         (text(Tree="Tree", Model="") + SHARED, {}),
