@@ -21,9 +21,8 @@ class ModuleClass:
     class_range: Range  # the class statement: its decorators up to the colon
     forward_range: Range | None  # the signature of its own forward: "def" up to the colon
     duplicate: bool  # the file defines the name more than once
-    inputs: (
-        str | None
-    )  # the function in the file that gives example inputs; not get_inputs() where there is a ``whole``
+    # the function in the file that gives example inputs; not get_inputs() where there is a ``whole``
+    inputs: str | None
     whole_range: Range  # with the body
     whole: str | None = None  # the class, of which it is a part, that the file's get_inputs() is for
 
