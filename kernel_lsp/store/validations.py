@@ -1,4 +1,4 @@
-"""What was validated on this machine: the proof for what a kernel file says of itself.
+"""What was validated on this machine: the record that what a kernel file says of itself is held against.
 
 A header is text that anyone can write, and so is a file to import. A verdict counts as reached here only where this
 machine reached it, for exactly this class, body, device, versions and settings ``bounds`` and ``precision``; the latest such verdict counts.
