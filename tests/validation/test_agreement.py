@@ -75,10 +75,10 @@ def test_labels_of_equal_scores_may_be_others():
 
 
 def test_where_a_third_of_the_labels_is_undecided_the_order_may_be_another():
-    x = equal_rows()[:2]
-    passed, limits = compared_at_a_choice(Detected(), x, torch.tensor([1, 1]))
+    x = torch.cat([equal_rows()[:2], 3 * torch.eye(4)[[2]]])
+    passed, limits = compared_at_a_choice(Detected(), x, torch.tensor([2, 1, 1]))
     assert passed and agreement.UNDECIDED in limits
-    assert compared_at_a_choice(Detected(), x, torch.tensor([2, 0])) == (False, [])
+    assert compared_at_a_choice(Detected(), x, torch.tensor([2, 3, 1])) == (False, [])
 
 
 @pytest.mark.parametrize(
