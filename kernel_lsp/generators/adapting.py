@@ -196,9 +196,9 @@ def _conditions(file: _File) -> list[str]:
         _change_uses(node, file, state)
         result.append(_enclosed(node, file.edits.text(file.edits.place(node))))
     file.settings = written
-    missing = [part for normal, part in settings.items() if normal not in written]
+    have = {_normal(text) for text in result}  # also what is not about the class, such as hooks on all modules
+    missing = [part for normal, part in settings.items() if normal not in written | have]
     at = next((place for place in (gap, first) if place is not None), len(result))
-    have = {_normal(text) for text in result}
     if not all(part in have for text in file.interface.arguments for part in _parts(text)):
         raise Unsuitable("forward is given something else besides tensors")
     return [*result[:at], *missing, *result[at:]]
