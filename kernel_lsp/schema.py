@@ -99,6 +99,9 @@ class CompiledKernel:
     num_warps: int | None = None
 
 
+#: schedules of a kernel that are timed at most; the synthesizer names the likeliest first
+MOST_TIMED = 6
+
 #: how a limit of a verdict begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
 #: how a limit begins that says why the compiler's registers and errors are not known without a GPU

@@ -12,7 +12,7 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp import candidate_notes
-from kernel_lsp.schema import Candidate
+from kernel_lsp.schema import MOST_TIMED, Candidate
 
 from .kernel.execution_plan import Lowered
 from .passes.layout import LEAST_CHANNELS
@@ -43,8 +43,6 @@ LEFT = {
     "convolutions": frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3)),
     "recurrent layers": frozenset(["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"]),
 }
-#: schedules that are timed, the first ones (validation/tuning.py)
-_TIMED = 6
 #: schedules in halves that are offered
 _ROUNDED = 4
 #: schedules of convolutions in planes that are offered beside those that round; of modules with more convolutions than so many the default alone
@@ -200,10 +198,10 @@ def _candidates(
             planes += _new(found, planes)
         result = [*rounded, *planes, *exact]
         # Planes take launches of their own, which a small product, or a slow host, waits for longer than for the product in one kernel.
-        # So that one is the last of the few that are timed (``tuning.MOST_TIMED``).
-        if not convolutions and exact and len(rounded) + len(planes) >= _TIMED:
+        # So that one is the last of the few that are timed (``schema.MOST_TIMED``).
+        if not convolutions and exact and len(rounded) + len(planes) >= MOST_TIMED:
             result = [*rounded[:-1], *planes, rounded[-1], *exact[1:]]
-            result.insert(_TIMED - 1, exact[0])
+            result.insert(MOST_TIMED - 1, exact[0])
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.

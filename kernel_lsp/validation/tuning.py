@@ -22,8 +22,6 @@ from kernel_lsp.validation.referee import Referee
 from kernel_lsp.validation.trees import without_memory
 from kernel_lsp.validation.trial_connection import TrialConnection
 
-#: variants that are timed; the synthesizer names the likeliest first
-MOST_TIMED = 6
 #: share by which another variant has to be faster than the validated one to be worth a validation of its own
 WORTH = 0.02
 #: processors from which variants are compiled while the first is checked
@@ -68,7 +66,7 @@ def tune(
             with referee.alone():
                 rates = roofline.rates()
         referee.beyond = rates.get("beyond")
-        names = [str(i) for i, one in enumerate(tried) if not one.reason][:MOST_TIMED]
+        names = [str(i) for i, one in enumerate(tried) if not one.reason][: schema.MOST_TIMED]
         if not names:
             raise failures.Failure("crashed", tried[0].reason)
         emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
