@@ -237,11 +237,14 @@ def but_for_choices(
     """
     if reference.exact is None or reference.exact is reference.eager or not math.isfinite(found.error):
         return found
+    triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
+    taken = [_undecided(*three) for three in triples]
+    if all(one is mine for one, (mine, *_) in zip(taken, triples, strict=True)):  # then the module need not run again
+        return found
     if not tied_indices.part(referee.oracle, tree, reference, train):
         return found
-    triples = zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True)
-    taken = iter([_undecided(*three) for three in triples])
-    changed = pytree.tree_map(lambda v: next(taken) if isinstance(v, torch.Tensor) else v, out)
+    again = iter(taken)
+    changed = pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
     second = compared(referee, changed, reference, tree=tree, train=train)
     if second.passed:
         referee.progress.limits.append(UNDECIDED)
@@ -261,14 +264,14 @@ def _undecided(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> 
             return mine
         most = max(float(torch.where(torch.isfinite(t), t.abs(), 0).max()) for t in (eager, exact))
         return torch.where(mine.abs() <= compare.FACTOR * most, eager, mine)
-    differ = eager != exact.to(eager.dtype)
-    free = differ | (compare.FACTOR * int(differ.sum()) >= differ.numel())
-    known = (
-        torch.isin(mine, torch.cat([eager.reshape(-1), exact.to(eager.dtype).reshape(-1)]))
-        if mine.dtype is not torch.bool
-        else True
-    )
-    return torch.where(free & known, eager, mine)
+    exact = exact.to(eager.dtype)
+    differ = eager != exact
+    if not (count := int(differ.sum())):
+        return mine
+    free = differ | (compare.FACTOR * count >= differ.numel())
+    if mine.dtype is not torch.bool:
+        free &= torch.isin(mine, torch.cat([eager.reshape(-1), exact.reshape(-1)]))
+    return torch.where(free, eager, mine)
 
 
 def precision(referee: Referee) -> str:
