@@ -20,7 +20,7 @@ _SHOWN = 2  # conditions that a line names
 
 def conditions(body: str, number: int = 1) -> list[ast.Compare]:
     """The conditions on sizes of a file's envelope ``number``; none where there is no such envelope, or it is no Python."""
-    name = _METHOD + (f"_{number}" if number > 1 else "")
+    name = _name(number)
     try:
         tree = ast.parse(body)
     except (SyntaxError, ValueError, RecursionError):
@@ -35,7 +35,11 @@ def conditions(body: str, number: int = 1) -> list[ast.Compare]:
 
 def has_envelope(body: str, number: int = 1) -> bool:
     """Whether the file has an envelope of that number."""
-    return f"def {_METHOD}{f'_{number}' if number > 1 else ''}(" in body
+    return f"def {_name(number)}(" in body
+
+
+def _name(number: int) -> str:
+    return _METHOD + (f"_{number}" if number > 1 else "")
 
 
 def _conjuncts(method: ast.FunctionDef) -> list[ast.expr]:

@@ -66,16 +66,14 @@ class WideTriton(Wide):
 """
 
 
+def _given(path, source, scratch):
+    return {"path": path, "class_name": "Wide", "source": source, "scratch": str(scratch), "threads": 1}
+
+
 @pytest.mark.slow
 def test_a_compiler_that_takes_too_long_finds_nothing_wrong(write, tmp_path):
     """Also where not so much as the module was imported in time."""
-    given = {
-        "path": write(MODULE, "wide.py"),
-        "class_name": "Wide",
-        "source": HANGS,
-        "scratch": str(tmp_path),
-        "threads": 1,
-    }
+    given = _given(write(MODULE, "wide.py"), HANGS, tmp_path)
     for seconds in (0.0, 4.0):
         program = PROGRAM.replace("report = ", f"compiling.SECONDS = {seconds}\nreport = ")
         done = subprocess.run([sys.executable, "-c", program, json.dumps(given)], capture_output=True, text=True)
@@ -87,13 +85,7 @@ def test_a_compiler_that_takes_too_long_finds_nothing_wrong(write, tmp_path):
 
 @pytest.mark.slow
 def test_eight_gigabytes_are_not_made(write, tmp_path):
-    given = {
-        "path": write(MODULE, "wide.py"),
-        "class_name": "Wide",
-        "source": CANDIDATE,
-        "scratch": str(tmp_path),
-        "threads": 1,
-    }
+    given = _given(write(MODULE, "wide.py"), CANDIDATE, tmp_path)
     done = subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(given)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
