@@ -43,14 +43,14 @@ from support.ablated import EVERYTHING, PARTS, Way  # noqa: E402
 from support.sampling import chosen  # noqa: E402
 
 from kernel_lsp.errors import UserError  # noqa: E402
+from kernel_lsp.schema import MOST_TIMED  # noqa: E402
 from kernel_lsp.specimen import faking  # noqa: E402
 from kernel_lsp.specimen.looking import Seen, attempt, imported  # noqa: E402
 from kernel_lsp.suites import kernelbench  # noqa: E402
 from kernel_lsp.suites.found import Found  # noqa: E402
-from kernel_lsp.validation import tuning  # noqa: E402
 
 #: candidates that a generation asks the synthesizer for, and those of them that are right that it times
-_ASKED, _TIMED = 10, tuning.MOST_TIMED
+_ASKED, _TIMED = 10, MOST_TIMED
 _TIMING_SECONDS = 1.0
 _SEED = 42
 #: bytes that a problem takes beside its tensors, and how often it has these: inputs that rotate, results, what lies between
