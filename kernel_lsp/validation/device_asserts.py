@@ -35,6 +35,8 @@ class _Raising(TorchDispatchMode):
             given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
             for read in reads(given):
                 _check(name, *read)
+            if "offsets" in given and name.startswith("_embedding_bag"):
+                _check_offsets(given["indices"], given["offsets"])
         elif name == "multinomial":
             _check_probabilities(args[0])
         return func(*args, **kwargs)
@@ -51,6 +53,15 @@ def _check(name: str, index: torch.Tensor, extent: int, negative: bool, ignored:
     if high >= extent or low < (-extent if negative else 0):
         wrong = high if high >= extent else low
         raise IndexError(f"{name}: index {wrong} is out of bounds for dimension with size {extent}")
+
+
+def _check_offsets(indices: torch.Tensor, offsets: torch.Tensor) -> None:
+    """Raise a ValueError where ``offsets`` [bags] are none of bags that follow one another among the ``indices`` [n]: a bag that ends before it begins."""
+    if offsets.numel() == 0 or offsets.is_meta:
+        return
+    ends = torch.cat([offsets, offsets.new_tensor([indices.shape[0]])])
+    if int(offsets[0]) != 0 or bool((ends.diff() < 0).any()):
+        raise ValueError(f"embedding_bag: offsets have to rise from 0 to at most {indices.shape[0]}")
 
 
 def _check_probabilities(given: torch.Tensor) -> None:

@@ -71,7 +71,7 @@ class Referee:
     example_error: float = 0.0  # eager's own at the example's size
     rounds: bool | None = None  # whether torch takes TF32 at the example's size, where that is known
     precision: str = "strict"  # the setting that the candidate was asked for with
-    crashed_in: str = ""  # a check in which this process crashed before, which is left out now
+    crashed_in: tuple[str, ...] = ()  # checks in which this process crashed before, which are left out now
     explained: float = 0.0  # the largest relative error that this precision was seen to explain
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
@@ -149,8 +149,7 @@ class Referee:
             self.progress.limits += plan.limits_of_interpreter(self.inputs, small)
         if self.inputs.computes_indices or plan.reads_by_index(self.inputs):
             self.progress.limits.append(plan.OUT_OF_RANGE)
-        if self.crashed_in:
-            self.progress.limits.append(f"{self.crashed_in} (the process that runs the module crashed there)")
+        self.progress.limits += [f"{name} (the process that runs the module crashed there)" for name in self.crashed_in]
         steps = self._steps(small)
         if at_once:
             seconds = self.soft_seconds + FINISH_SECONDS[self.mode]
@@ -161,7 +160,7 @@ class Referee:
     def _steps(self, small: dict[str, int]) -> list[plan.Step]:
         steps = plan.plan(self.inputs, self.mode, small, self.check_bounds, self.unmarked is not None)
         steps += plan.beside_pinned(self.unpinned) if self.unpinned is not None else []
-        return [step for step in steps if step.inside or step.name != self.crashed_in]
+        return [step for step in steps if step.inside or step.name not in self.crashed_in]
 
     def _small(self) -> dict[str, int]:
         """Small sizes that the module takes; what it does not take is no fault of the example."""

@@ -31,8 +31,10 @@ VALIDATE_SECONDS = 60.0
 LENDING_SECONDS = 60.0
 #: what an unmarked process is not told of a request
 _OF_THE_REFEREE = ("source", "sources", "specimen", "recorded")
-#: how a process ends that crashed by itself, and was not killed for its memory or its time
-_CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
+#: how a process ends that crashed by itself, and was not killed for its memory or its time; and what CUDA says where one of its kernels did
+_CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "device-side assert", "illegal memory access")
+#: checks that are left out since the process crashed in them, before the validation itself counts as failed
+MOST_CRASHES = 3
 #: seconds for the compile report beside the interpreter
 COMPILE_SECONDS = 60.0
 
@@ -175,12 +177,12 @@ class Desk:
     async def _validated_with_retry(
         self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float
     ) -> Any:
-        """As ``_validated_once``; where the process crashes in a check, once more without that one.
+        """As ``_validated_once``; where the process crashes in a check, again without that one, at most ``MOST_CRASHES`` times.
 
-        Some operators of torch crash for inputs that a check may have, as ``embedding_bag`` does for no bags. No candidate runs in
-        that process.
+        Some operators of torch crash for inputs that a check may have, as ``embedding_bag`` does for no bags, or stop a kernel
+        by an assert, which ends the process's CUDA context. No candidate runs in that process.
         """
-        check = ""
+        check, crashed = "", list[str]()
 
         def hear(name: str, data: Any) -> None:
             nonlocal check
@@ -188,12 +190,15 @@ class Desk:
                 check = data["message"]
             emit(name, data)
 
-        try:
-            return await self._validated_once(role, method, given, hear, seconds)
-        except errors.WorkerDied as error:
-            if not check or not any(signal in str(error) for signal in _CRASHES):
-                raise
-            return await self._validated_once(role, method, given | {"crashed_in": check}, emit, seconds)
+        while True:
+            try:
+                return await self._validated_once(role, method, given | {"crashed_in": crashed}, hear, seconds)
+            except (errors.WorkerDied, errors.InternalError) as error:
+                said = str(error)
+                if not check or check in crashed or len(crashed) == MOST_CRASHES or not any(s in said for s in _CRASHES):
+                    raise
+                crashed.append(check)
+                check = ""
 
     async def _validated_once(self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float) -> Any:
         """The result of a task that validates, beside one that runs its candidate in unmarked processes when it is asked to."""

@@ -301,7 +301,7 @@ def referee_of(
         referee.give_way = functools.partial(gpu_lock.give_way, lock)
     referee.check_bounds = given.get("bounds") == "check"
     referee.precision = given.get("precision") or "strict"
-    referee.crashed_in = given.get("crashed_in") or ""
+    referee.crashed_in = tuple(given.get("crashed_in") or ())
     if ready.hollow:
         referee.progress.limits.append(
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"

@@ -22,6 +22,10 @@ CALLS = {
     "embedding, negative": lambda: F.embedding(AT([-1]), X),
     "embedding with a largest norm, negative": lambda: F.embedding(AT([-1]), X.clone(), max_norm=1.0),
     "embedding_bag, beyond": lambda: F.embedding_bag(AT([[5, 1]]), X),
+    "embedding_bag, bags that follow one another": lambda: F.embedding_bag(AT([0, 1, 4]), X, AT([0, 2, 2])),
+    "embedding_bag, a bag that begins beyond": lambda: F.embedding_bag(AT([0, 1, 4]), X, AT([0, 4])),
+    "embedding_bag, a bag that begins before the one ahead": lambda: F.embedding_bag(AT([0, 1, 4]), X, AT([0, 2, 1])),
+    "embedding_bag, a start that is not 0": lambda: F.embedding_bag(AT([0, 1, 4]), X, AT([1, 2])),
     "index, ends": lambda: X[AT([-5, 4])],
     "index, beyond": lambda: X[AT([5])],
     "index, before the start": lambda: X[AT([-6])],
@@ -58,7 +62,7 @@ def test_it_raises_where_the_cpu_does(name):
         refused = True
     with device_asserts._Raising():  # as on a GPU: on the CPU ``raised`` leaves it to torch
         if refused:
-            with pytest.raises((IndexError, ValueError), match=r"out of bounds|probability|Class values"):
+            with pytest.raises((IndexError, ValueError), match=r"out of bounds|probability|offsets|Class values"):
                 CALLS[name]()
         else:
             CALLS[name]()

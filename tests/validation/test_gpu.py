@@ -60,6 +60,17 @@ def test_an_illegal_access_ends_the_trial_alone(validate):
     assert validate(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda")["verdict"]["status"] == "ok"
 
 
+def test_checks_in_which_the_module_stops_the_gpu_are_left_out_and_said(validate):
+    """A device-side assert of its own ends the CUDA context of the process that runs it."""
+    module = SOFTMAX.replace("return torch.softmax", "torch._assert_async(x.isfinite().all())\n        return torch.softmax")
+    assert module != SOFTMAX
+    verdict = validate(module, "Softmax", SOFTMAX_KERNEL, device="cuda", seconds=120)["verdict"]
+    assert verdict["status"] == "ok", verdict["reason"]
+    assert {"NaN among the inputs", "infinities among the inputs"} <= {
+        limit.partition(" (the process that runs the module crashed there)")[0] for limit in verdict["limits"]
+    }
+
+
 def test_a_kernel_that_hangs_is_stopped(validate):
     kernel = SOFTMAX_KERNEL.replace("return y\n", "torch.cuda._sleep(200_000_000_000)\n        return y\n", 1)
     assert kernel != SOFTMAX_KERNEL
