@@ -28,6 +28,7 @@ from .stages import (
     IN_PARTS,
     IN_TILES,
     PLANES,
+    WINDOWS,
     check_writable,
     counted,
     failures,
@@ -111,6 +112,7 @@ def _candidates(
         joined: bool = True,
         parts: bool = True,
         in_tiles: bool = True,
+        windows: bool = True,
         begins_again: int = 0,
         chained: bool | None = None,
         torch_last: bool = False,
@@ -118,7 +120,7 @@ def _candidates(
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
         how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
-        how |= {"joined": joined, "parts": parts, "in_tiles": in_tiles, "begins_again": begins_again}
+        how |= {"joined": joined, "parts": parts, "in_tiles": in_tiles, "windows": windows, "begins_again": begins_again}
         how |= {"chained": chained, "torch_last": torch_last, "folded": folded}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
@@ -196,6 +198,8 @@ def _candidates(
             found = also(halves=True, tf32=False, most=_PLANES if convolutions <= _FEW else 1)[0]
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
             planes += _new(found, planes)
+            if any(WINDOWS in one.arithmetic for one in planes):  # what is measured decides whether they are written before
+                planes += _new(_default(also(halves=True, tf32=False, windows=False, most=1)[0]), planes)
         result = [*rounded, *planes, *exact]
         # Planes take launches of their own, which a small product, or a slow host, waits for longer than for the product in one kernel.
         # So that one is the last of the few that are timed (``schema.MOST_TIMED``).

@@ -47,6 +47,7 @@ from .passes.stacked_recurrences import join_recurrences
 from .passes.thin_products import can_be_split, split_in_tiles
 from .passes.tile_sums import reduce_in_tiles
 from .passes.torch_layout import torch_channels_last
+from .passes.windows_in_tiles import split_windows
 from .printing import bounds
 from .schedule.choices import folding_pays
 from .schedule.cost import (
@@ -59,6 +60,7 @@ from .schedule.cost import (
     product_parts,
     thin_pays,
     tile_sums_pay,
+    windows_pay,
 )
 from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
@@ -81,6 +83,9 @@ PLANES, BEGUN_AGAIN = "float16 planes", "float16 planes, sums begun again every 
 #: said of a module with a thin product whose larger operand is split into planes in its tiles
 IN_TILES = "float16 planes in tiles"
 
+#: said of a module with a convolution of few channels whose windows are split into planes in the product's tiles
+WINDOWS = "windows of float16 planes in tiles"
+
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 1024
 _UNROLLED = (
@@ -100,6 +105,7 @@ def lowered(
     joined: bool = False,
     parts: bool = True,
     in_tiles: bool = True,
+    windows: bool = True,
     begins_again: int = 0,
     chained: bool | None = None,
     torch_last: bool = False,
@@ -112,7 +118,7 @@ def lowered(
     and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by what it is told;
     without it they have float32's, and with ``few_exact`` those of few channels have. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
     in parts; without it not those of float8, which often wait for memory alone. ``in_tiles``: thin products may split their larger operand into planes
-    as they read it. ``begins_again``: products of planes begin their sum again after so many elements, for less error; 0: as is the fastest. ``chained``: whether products share a kernel with the one
+    as they read it. ``windows``: convolutions of few channels that need float32's error may do so with their windows. ``begins_again``: products of planes begin their sum again after so many elements, for less error; 0: as is the fastest. ``chained``: whether products share a kernel with the one
     before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last.
     ``folded``: kernels of products reduce their rows or columns, where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
@@ -155,7 +161,9 @@ def lowered(
         share(graph)
     elif on is not None and halves:
         tf32 = tf32 and tf32_convolutions()
-        rounded += _rounded_convolutions(graph, on, tf32, of_few_channels if tf32 and few_exact else lambda op: False)
+        rounded += _rounded_convolutions(
+            graph, on, tf32, of_few_channels if tf32 and few_exact else lambda op: False, windows
+        )
         if in_tiles:
             thin = {op for op in _products(graph) if op not in in_pairs and _is_thin(op, on, graph)}
 
@@ -193,9 +201,13 @@ def _is_thin(op: Contract, on: Target, graph: Graph) -> bool:
     return can_be_split(op, graph.hints) and thin_pays(op, on, graph.hints)
 
 
-def _rounded_convolutions(graph: Graph, on: Target, tf32: bool, exact: Callable[[Contract], bool]) -> list[str]:
-    """What convolutions are made of that may have TF32's error (``tf32``), but for those that are ``exact``, in words."""
+def _rounded_convolutions(
+    graph: Graph, on: Target, tf32: bool, exact: Callable[[Contract], bool], windows: bool
+) -> list[str]:
+    """What convolutions are made of that may have TF32's error (``tf32``), but for those that are ``exact``, in words. ``windows``: as in ``lowered``."""
     rounded: list[str] = []
+    if windows and split_windows(graph, lambda op: (exact(op) or not tf32) and windows_pay(op, on, graph.hints)):
+        rounded.append(WINDOWS)
 
     def pays(op: Contract, made: Contract) -> bool:
         return float16_pays(op, made, on, graph.hints)

@@ -199,6 +199,7 @@ class Contract(Op):
     #: what the operands hold beyond does not count
     lengths: tuple[tuple[str, sympy.Expr], ...] = ()
     exact: Exact | None = None
+    raised: bool = False  # of planes: the right operand's high plane is stored times what its low one is, so that all products are added up alike
     #: of planes: after how many elements the tensor cores' sum begins at zero again, for less error; 0: where that is the fastest
     begins_again: int = 0
     short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
@@ -302,6 +303,7 @@ class Exact:
 
     That is ``product`` where the largest magnitude of one, in ``peaks``, is not between ``least`` and ``most``, or where one of the
     sizes ``sides`` is below ``least_side``. ``tf32``: what is rounded keeps ten bits, as torch's convolutions do where they may.
+    ``most_of_last``: what the last peak may be, where that is less.
     """
 
     product: Contract
@@ -311,6 +313,11 @@ class Exact:
     tf32: bool = False
     sides: tuple[sympy.Expr, ...] = ()
     least_side: int = 0
+    most_of_last: float | None = None
+
+    def most_of(self, peak: Value) -> float:
+        """What ``peak`` may be."""
+        return self.most_of_last if self.most_of_last is not None and peak is self.peaks[-1] else self.most
 
 
 @dataclass(eq=False)

@@ -40,6 +40,12 @@ SCALE = 2.0**11
 #: Of the planes (low, high) the products take, in this order, 0 1 1 on the left and 1 0 1 on the right: the small ones first.
 LEFT, RIGHT = Quotient(dim(0) + 1, _TWO), Remainder(dim(0) + 1, _TWO)
 
+#: The same of planes (low, high times ``SCALE``, high) on the right, of which the last product takes the second.
+RAISED_RIGHT = Remainder(dim(0) + 2, sympy.Integer(3))
+
+#: The largest magnitude of a tensor whose high plane is also stored times ``SCALE``.
+MOST_RAISED = 65504.0 / SCALE
+
 #: The largest magnitude of a tensor that two planes hold to 22 bits: the largest number of float16; and where what is lost of a
 #: small number, 2^-36, is 2^-24 of the largest magnitude.
 LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
@@ -117,16 +123,23 @@ def repeats(operand: Value, hints: dict[sympy.Symbol, int]) -> bool:
     return False
 
 
-def planes_of(x: Value) -> Value:
-    """``x`` as [2, *x.shape] in float16: what rounding it leaves, times 2^11, and ``x`` rounded."""
+def planes_of(x: Value, *, raised: bool = False) -> Value:
+    """``x`` as [2, *x.shape] in float16: what rounding it leaves, times 2^11, and ``x`` rounded.
+
+    ``raised``: [3, *x.shape], with ``x`` rounded times 2^11 between these.
+    """
     whole = Build.unsqueeze(x, 0)
     high = Build.pointwise("to_float16", whole, dtype=torch.float16, name="high")
     rest = Build.pointwise("sub", whole, Build.pointwise("to_float32", high, dtype=torch.float32))
     low = Build.pointwise("to_float16", Build.pointwise("mul", rest, SCALE), dtype=torch.float16, name="low")
     name = f"{x.name}_planes" if x.name else ""
-    both = Value(Concat((low, high), 0), (_TWO, *x.shape), torch.float16, name, node=x.node)
-    both.meaning = ("float16_planes", (x,))
-    return both
+    planes = [low, high]
+    if raised:
+        times = Build.pointwise("mul", Build.pointwise("to_float32", high, dtype=torch.float32), SCALE)
+        planes.insert(1, Build.pointwise("to_float16", times, dtype=torch.float16, name="raised"))
+    every = Value(Concat(tuple(planes), 0), (sympy.Integer(len(planes)), *x.shape), torch.float16, name, node=x.node)
+    every.meaning = ("float16_planes", (x,))
+    return every
 
 
 def beneath(view: Value) -> Value:

@@ -72,8 +72,8 @@ def larger(op: Contract, hints: Hints) -> bool:
 def _split(op: Contract, hints: Hints, both: bool) -> Contract:
     sides = [(op.left, op.left_axes), (op.right, op.right_axes)]
     (large, large_axes), (small, small_axes) = sides if larger(op, hints) else sides[::-1]
-    left, right = _in_tile(large, LEFT), _in_tile(small, RIGHT) if both else chosen(small, RIGHT, {})
-    peaks = _sample(large), _sample(small) if both else peak_of(beneath(right))
+    left, right = in_tile(large, LEFT), in_tile(small, RIGHT) if both else chosen(small, RIGHT, {})
+    peaks = sample_of(large), sample_of(small) if both else peak_of(beneath(right))
     return Contract(
         left,
         right,
@@ -86,10 +86,11 @@ def _split(op: Contract, hints: Hints, both: bool) -> Contract:
     )
 
 
-def _in_tile(operand: Value, place: sympy.Expr) -> Value:
+def in_tile(operand: Value, place: sympy.Expr) -> Value:
     """For each of the three products the plane of ``operand`` at ``place``, which no kernel stores."""
     return of_each_product(planes_of(operand), Map(operand.shape, operand.shape, dims(len(operand.shape))), place)
 
 
-def _sample(operand: Value) -> Value:
+def sample_of(operand: Value) -> Value:
+    """What the product's kernel notes of the range of ``operand``, which it splits."""
     return Value(Sample(operand), (ONE,), torch.float32, f"{variable_name(operand)}_sample")

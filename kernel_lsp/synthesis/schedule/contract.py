@@ -214,7 +214,7 @@ def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:
     if _end_early(op, at, outer, tile):
         lengths = _lengths(op, at, Builder(domain, parts.axes, arguments, parts.stored, {}))
         op = _without_what_ends_early(op)
-    whole = dataclasses.replace(tile, restart=0) if eighths or tile.together else tile
+    whole = dataclasses.replace(tile, restart=0) if eighths or (tile.together and not op.raised) else tile
     scaled = 1.0 if tile.together else op.scaled
     walk = summation(program, whole, ends["K"], domain, depth, outer, scaled, lengths)
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
@@ -286,7 +286,7 @@ def _leave_in_range(exact: Exact, arguments: Arguments) -> list[Statement]:
         pointer = arguments.pointers[peak] = arguments.variable(f"{variable_name(peak)}_ptr")
         variable = arguments.variable(variable_name(peak))
         found.append(Set(variable, Load(pointer, Number(0), (), 0.0, torch.float32)))
-        for function, bound in (("ge", exact.least), ("le", exact.most)):
+        for function, bound in (("ge", exact.least), ("le", exact.most_of(peak))):
             holds = apply(function, Ref(variable), Number(bound), dtype=torch.bool)
             inside = holds if inside is None else apply("and", inside, holds, dtype=torch.bool)
     assert inside is not None

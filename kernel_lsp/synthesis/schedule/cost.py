@@ -290,6 +290,9 @@ def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
 #: Part of the tensor cores' rate that a convolution with a window reaches whose elements a kernel takes one by one from where they lie: in TF32,
 #: and in float32 that it splits as it goes. KernelBench level 1 #76, 64 channels, on an H100: 18.4 and 12 TFLOP/s.
 _WINDOWS, _WINDOWS_SPLIT = 0.037, 0.025
+
+#: The same of float16 where windows of few channels are split into planes as they are read: 118 GFLOP in 674 us, 443 in 1454, 12.5 in 175 on an H100.
+_REACHED_WINDOWS = 0.15
 #: The same of convolutions of one element in TF32: level 1 #86 and #87 and level 3 #21 take 44 to 46 TFLOP/s, since wgmma wants 32-bit operands transposed.
 _POINTWISE = 0.09
 #: What tensor cores add up of float16 in one step and the fewest columns of a tile; those of TF32 convolutions, by cuDNN or in one kernel, an estimate.
@@ -312,6 +315,18 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     seconds = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * LAUNCH
     otherwise = share * _operations(op, hints) * _filled((channels, columns), _FILLED_TF32)
     return seconds < otherwise / ((_WINDOWS_SPLIT if rounded.planes else _WINDOWS) * target.rate("tf32"))
+
+
+def windows_pay(op: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a convolution of few channels takes less time where its windows are split into planes as they are read than in one kernel that splits both operands.
+
+    There are four launches more: one that splits the weight, two that clear what is noted of the range, one for what float16 does not hold.
+    """
+    channels, columns = (hint(op.size(letter), hints) for letter in "co")
+    multiplied = 3 * _operations(op, hints) * _filled((columns,), (_FILLED[1],))
+    seconds = multiplied / (_REACHED_WINDOWS * target.rate("float16")) + 4 * LAUNCH
+    otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_TF32)
+    return seconds < otherwise / (_WINDOWS_SPLIT * target.rate("tf32"))
 
 
 def tile_sums_pay(one: TileSums, target: Target, hints: Hints) -> bool:

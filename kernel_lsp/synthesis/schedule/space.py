@@ -37,6 +37,7 @@ from .row_passes import passes, tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin_tiles import thin_tiles
+from .window_tiles import window_tiles
 from .tilings import chunk_length
 
 
@@ -166,6 +167,8 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
         tile = _fitted(Product(64, 64, 32, 4, 3, programs=_MOST_PROGRAMS), m, n, k, dtype.itemsize, target)
         # Also for products of few results: long sums in tf32x3 are further from eager's than is allowed there, in bf16x6 they are not.
         return [dataclasses.replace(tile, precision="bf16x6") if kernel.stands_for.sides else tile]
+    if kernel.product.raised and any(split_in_tile(kernel.product)):
+        return window_tiles(n, k // hint(kernel.product.size(kernel.product.planes), hints))
     if any(split_in_tile(kernel.product)):
         return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:

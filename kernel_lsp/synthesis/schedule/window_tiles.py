@@ -1,0 +1,36 @@
+"""Convolutions whose windows are split into planes as they are read: tiles, see ``passes/windows_in_tiles.py``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .extents import power_of_two
+from .schedules import Product
+
+#: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again.
+_RESTART = 512
+
+
+def window_tiles(n: int, k: int) -> list[Product]:
+    """Tiles for ``n`` output channels and sums of ``k`` elements, the default first.
+
+    Each thread reads a column of the tile, four bytes of each element, and splits them; nothing but that fills the registers. With few channels nothing is
+    fetched ahead: stores are what takes time, and more programs fit on a multiprocessor. Timed on an H100, see docs/performance.md.
+    """
+    if n > 64:
+        tiles = [Product(128, 128, 32, 8, 2), Product(128, 128, 16, 4, 2), Product(128, 64, 16, 4, 3)]
+    elif n > 32:
+        tiles = [Product(128, 64, 16, 4, 3), Product(128, 64, 32, 4, 2), Product(64, 64, 32, 4, 1)]
+    else:
+        tiles = [Product(128, 32, 32, 4, 1), Product(128, 32, 16, 4, 3)]
+    found = (
+        dataclasses.replace(
+            tile,
+            n=max(16, min(tile.n, power_of_two(n))),
+            k=max(16, min(tile.k, power_of_two(k))),
+            together=True,
+            restart=_RESTART if k > _RESTART else 0,
+        )
+        for tile in tiles
+    )
+    return list(dict.fromkeys(found))
