@@ -120,7 +120,13 @@ def _candidates(
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
         how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
-        how |= {"joined": joined, "parts": parts, "in_tiles": in_tiles, "windows": windows, "begins_again": begins_again}
+        how |= {
+            "joined": joined,
+            "parts": parts,
+            "in_tiles": in_tiles,
+            "windows": windows,
+            "begins_again": begins_again,
+        }
         how |= {"chained": chained, "torch_last": torch_last, "folded": folded}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
@@ -198,7 +204,9 @@ def _candidates(
             found = also(halves=True, tf32=False, most=_PLANES if convolutions <= _FEW else 1)[0]
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
             planes += _new(found, planes)
-            if any(WINDOWS in one.arithmetic for one in planes):  # what is measured decides whether they are written before
+            if any(
+                WINDOWS in one.arithmetic for one in planes
+            ):  # what is measured decides whether they are written before
                 planes += _new(_default(also(halves=True, tf32=False, windows=False, most=1)[0]), planes)
         result = [*rounded, *planes, *exact]
         # Planes take launches of their own, which a small product, or a slow host, waits for longer than for the product in one kernel.

@@ -195,7 +195,12 @@ class Desk:
                 return await self._validated_once(role, method, given | {"crashed_in": crashed}, hear, seconds)
             except (errors.WorkerDied, errors.InternalError) as error:
                 said = str(error)
-                if not check or check in crashed or len(crashed) == MOST_CRASHES or not any(s in said for s in _CRASHES):
+                if (
+                    not check
+                    or check in crashed
+                    or len(crashed) == MOST_CRASHES
+                    or not any(s in said for s in _CRASHES)
+                ):
                     raise
                 crashed.append(check)
                 check = ""

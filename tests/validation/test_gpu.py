@@ -62,7 +62,9 @@ def test_an_illegal_access_ends_the_trial_alone(validate):
 
 def test_checks_in_which_the_module_stops_the_gpu_are_left_out_and_said(validate):
     """A device-side assert of its own ends the CUDA context of the process that runs it."""
-    module = SOFTMAX.replace("return torch.softmax", "torch._assert_async(x.isfinite().all())\n        return torch.softmax")
+    module = SOFTMAX.replace(
+        "return torch.softmax", "torch._assert_async(x.isfinite().all())\n        return torch.softmax"
+    )
     assert module != SOFTMAX
     verdict = validate(module, "Softmax", SOFTMAX_KERNEL, device="cuda", seconds=120)["verdict"]
     assert verdict["status"] == "ok", verdict["reason"]

@@ -21,6 +21,9 @@ from .registry import lowers
 #: torch's coefficient of cubic convolution
 _CUBIC = -0.75
 
+#: Channels of an image beyond which torch samples it by a kernel of its own.
+_MOST_OF_CUDNN = 1024
+
 
 def clamped(place: Value, size: sympy.Expr, name: str) -> Value:
     """``place``, which is whole, from 0 to size - 1, as an index that is called ``name``."""
@@ -247,9 +250,8 @@ def grid_sampler(
         high = Build.pointwise("add", low, 1.0)
         taps.append([(low, Build.pointwise("sub", high, place)), (high, Build.pointwise("sub", place, low))])
     flat = Build.reshape(Build.permute(x, (0, 2, 3, 1)), (batch * height * width, channels))
-    terms = [
-        _corner(flat, y, x_, wy, wx, (batch, height, width), shape) for (y, wy), (x_, wx) in itertools.product(*taps)
-    ]
+    sizes, by_cudnn = (batch, height, width), align_corners and mode == padding == 0
+    terms = [_corner(flat, y, x_, wy, wx, sizes, shape, by_cudnn) for (y, wy), (x_, wx) in itertools.product(*taps)]
     # Stored in the result's own order, as torch does, and not as a view of what has its channels last.
     placed = Build.permute(_sum(terms), (0, 3, 1, 2))
     return Build.pointwise("identity", placed, dtype=out, name="sampled", meaning=("sampled", (x, grid)))
@@ -270,9 +272,16 @@ def _unnormalised(place: Value, size: sympy.Expr, corners: bool, padding: int) -
 
 
 def _corner(
-    flat: Value, y: Value, x: Value, wy: Value | None, wx: Value | None, sizes: tuple[Any, Any, Any], shape: Shape
+    flat: Value,
+    y: Value,
+    x: Value,
+    wy: Value | None,
+    wx: Value | None,
+    sizes: tuple[Any, Any, Any],
+    shape: Shape,
+    by_cudnn: bool,
 ) -> Value:
-    """One neighbour of each place of the grid, times its weights; 0 where it lies outside."""
+    """One neighbour of each place of the grid, times its weights; 0 where it lies outside. ``by_cudnn``: whether torch lets cuDNN compute it on a GPU, of few channels."""
     batch, height, width = sizes
     inside: Value | None = None
     for place, size in ((y, height), (x, width)):
@@ -297,9 +306,23 @@ def _corner(
     for weight in (wy, wx):
         if weight is not None:
             value = Build.pointwise("mul", value, Build.unsqueeze(weight, 3))
-    if wx is not None:  # torch's weights are NaN there on the CPU; on a GPU such a place lies outside
-        for place in (y, x):
-            inside = Build.pointwise(
-                "or", inside, Build.pointwise("not_finite_on_cpu", place, dtype=torch.bool), dtype=torch.bool
-            )
+    for place in (y, x) if wx is not None else ():
+        inside = Build.pointwise("or", inside, _without_weight(place, shape[1], by_cudnn), dtype=torch.bool)
     return Build.pointwise("where", Build.unsqueeze(inside, 3), value, 0.0, dtype=torch.float32)
+
+
+def _without_weight(place: Value, channels: sympy.Expr, by_cudnn: bool) -> Value:
+    """Whether ``place`` is not finite where torch's weights are NaN then: on the CPU, and cuDNN's, which takes up to 1024 channels.
+
+    Else such a place lies outside on a GPU. Source: ``cond_cudnn_grid_sampler`` in ATen's GridSamplerUtils.h.
+    """
+    on_cpu = Build.pointwise("not_finite_on_cpu", place, dtype=torch.bool)
+    if not by_cudnn or (channels.is_number and channels > _MOST_OF_CUDNN):
+        return on_cpu
+    anywhere = Build.comparison("ne", Build.pointwise("sub", place, place), 0.0)
+    if channels.is_number:
+        return anywhere
+    few = Build.pointwise(
+        "le", Build.cast(number_or_size(channels), torch.float32), float(_MOST_OF_CUDNN), dtype=torch.bool
+    )
+    return Build.pointwise("or", on_cpu, Build.pointwise("and", anywhere, few, dtype=torch.bool), dtype=torch.bool)

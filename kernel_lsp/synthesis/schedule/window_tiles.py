@@ -14,13 +14,13 @@ _RESTART = 512
 def window_tiles(n: int, k: int) -> list[Product]:
     """Tiles for ``n`` output channels and sums of ``k`` elements, the default first.
 
-    Each thread reads a column of the tile, four bytes of each element, and splits them; nothing but that fills the registers. With few channels nothing is
-    fetched ahead: stores are what takes time, and more programs fit on a multiprocessor. Timed on an H100, see docs/performance.md.
+    Each thread reads elements of its rows, four bytes of each, and splits them. Whether what the next step needs is fetched ahead decides most, and which is
+    better is not the same for all sizes (docs/performance.md), so both are offered.
     """
     if n > 64:
-        tiles = [Product(128, 128, 32, 8, 2), Product(128, 128, 16, 4, 2), Product(128, 64, 16, 4, 3)]
+        tiles = [Product(128, 128, 32, 8, 2), Product(128, 64, 16, 4, 3), Product(128, 64, 32, 4, 1)]
     elif n > 32:
-        tiles = [Product(128, 64, 16, 4, 3), Product(128, 64, 32, 4, 2), Product(64, 64, 32, 4, 1)]
+        tiles = [Product(128, 64, 16, 4, 3), Product(128, 64, 32, 4, 1)]
     else:
         tiles = [Product(128, 32, 32, 4, 1), Product(128, 32, 16, 4, 3)]
     found = (
