@@ -49,7 +49,7 @@ def can_be_split(op: Contract) -> bool:
     if not isinstance(op.right.op, View) or any(op.varies(letter) == (True, True) for letter in op.axes):
         return False
     sizes = [op.size(letter) for letter in op.summed]
-    if "c" not in op.summed or not all(n.is_number for n in sizes):
+    if "c" not in op.summed or {*op.left_axes} != {*op.summed, "o"} or not all(n.is_number for n in sizes):
         return False
     return bool(op.size("c") < LEAST_CHANNELS <= math.prod(sizes)) and len(op.summed) > 1
 

@@ -36,6 +36,7 @@ class Case:
     thin: Literal["", "one", "both"] = (
         ""  # with ``halves``: products split their larger operand, or both, in their tiles
     )
+    windows: bool = False  # with ``halves``: convolutions of few channels split their windows in their tiles
     tile_sums: bool = False  # tiles of convolutions reduce their pixels, whether that pays or not
     no_cache: bool = False  # L2 holds nothing of what a row reads by the time that the next one reads it
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
@@ -79,6 +80,7 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
     pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays", "pointwise_pays"), lambda *_: True)
+    pay |= {"windows_pay": lambda *_: case.windows}
     pay |= {"thin_pays": lambda *_: bool(case.thin), "both_pay": lambda *_: case.thin == "both"}
     with mock.patch.multiple(stages, tf32_convolutions=lambda: case.tf32, **pay):
         return synthesize(module, exported, gpu="H100", precision=case.precision, **names)
