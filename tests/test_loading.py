@@ -157,3 +157,20 @@ def test_the_kernel_derives_from_the_class_that_the_program_has(tmp_path, path, 
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)
     swapped = f"import {kernel} as kernel, {module} as own; assert kernel.BlockTriton.__mro__[1] is own.Block"
     subprocess.run([sys.executable, "-c", swapped], check=True, env=environment, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("module", "kernel"), [("models.blocks", "kernels.block_triton"), ("blocks", "models.kernels.block_triton")]
+)
+def test_a_program_that_imports_one_from_above_and_one_from_inside_has_two_modules(tmp_path, module, kernel):
+    """The limit that the README states: the state dict fits, ``isinstance`` does not."""
+    (tmp_path / "models" / "kernels").mkdir(parents=True)
+    (tmp_path / "models" / "blocks.py").write_text("class Block:\n    pass\n")
+    body = BODY.replace("import torch\n\n", "")
+    (tmp_path / "models" / "kernels" / "block_triton.py").write_text(loading.from_both(body, "blocks", ".."))
+    program = f"import {module} as own, {kernel} as kernel; base = kernel.BlockTriton.__mro__[1]; print(base is own.Block, base.__name__)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(tmp_path / "models")])}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], check=True, env=environment, timeout=60, capture_output=True, text=True
+    )
+    assert ended.stdout == "False Block\n"
