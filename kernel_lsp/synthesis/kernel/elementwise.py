@@ -19,6 +19,9 @@ _OF_NUMBERS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not"]
 #: Functions that give their other operand for a number: a product with a tensor of ones, a mask that is always on.
 _NEUTRAL = {"mul": 1, "and": 1, "or": 0}
 
+#: The same where the number is the second operand. Zero is not among those of a sum: -0.0 + 0.0 is 0.0, while -0.0 - 0.0 stays.
+_NEUTRAL_SECOND = {"sub": 0.0, "div": 1.0}
+
 
 def elementwise(builder: Builder, value: Value, op: Pointwise, index: Index) -> Expr:
     """``value`` at ``index``, the result of ``op``; a number where its operands are numbers."""
@@ -30,14 +33,23 @@ def elementwise(builder: Builder, value: Value, op: Pointwise, index: Index) -> 
     numbers = [t.value for t in terms if isinstance(t, Number)]
     if op.function == "where" and isinstance(terms[0], Number):
         return terms[1] if terms[0].value else terms[2]
-    known = op.function.startswith(("to_", "add", "mul")) or op.function in _OF_NUMBERS
+    known = op.function.startswith(("to_", "add", "sub", "mul")) or op.function in _OF_NUMBERS
     if known and len(numbers) == len(terms):
         return Number(FUNCTIONS[op.function].evaluate(*numbers))  # 0.to(…) and (False == 0).to(…) are no Triton
     if op.function in _NEUTRAL:
         left = [i for i, t in enumerate(terms) if not (isinstance(t, Number) and t.value == _NEUTRAL[op.function])]
         if len(left) == 1 and getattr(op.operands[left[0]], "dtype", None) == value.dtype:
             return terms[left[0]]
+    if _is_neutral_second(op.function, terms) and getattr(op.operands[0], "dtype", None) == value.dtype:
+        return terms[0]
     return Apply(op.function, terms, value.dtype, _pad(op.function, terms, builder.reduced_axis))
+
+
+def _is_neutral_second(function: str, terms: tuple[Expr, ...]) -> bool:
+    neutral = _NEUTRAL_SECOND.get(function)
+    if neutral is None or not isinstance(terms[1], Number) or terms[1].value != neutral:
+        return False
+    return math.copysign(1.0, terms[1].value) == 1.0
 
 
 def _operand(builder: Builder, operand: Value | Scalar | float, value: Value, index: Index) -> Expr:
