@@ -10,7 +10,7 @@ import pytest
 
 from kernel_lsp import claims, errors, schema
 from kernel_lsp.checking.findings import checked_of
-from kernel_lsp.commands.report_table import print_reports
+from kernel_lsp.commands.print_reports import print_reports
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.commands.watch_display import Row
 from kernel_lsp.errors.surface import command_line

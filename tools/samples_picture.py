@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 from kernel_lsp import errors, schema
-from kernel_lsp.commands.report_table import print_reports
+from kernel_lsp.commands.print_reports import print_reports
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.jobs.job import Job
 

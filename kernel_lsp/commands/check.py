@@ -121,7 +121,8 @@ def _text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> str:
 
 def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> None:
     """The table, what it does not say, and the counts."""
-    from kernel_lsp.commands.report_table import missing, print_reports
+    from kernel_lsp.commands.print_reports import print_reports
+    from kernel_lsp.commands.report_lines import missing
 
     if tasks:
         print_reports(tasks, picture, more="--format json", files=len(outcome.checked) > 1)

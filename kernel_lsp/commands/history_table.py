@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernel_lsp import schema
-from kernel_lsp.commands.report_table import save_picture
+from kernel_lsp.commands.print_reports import save_picture
 from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.errors.surface import adapted
 from kernel_lsp.speedup import factor

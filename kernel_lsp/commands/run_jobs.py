@@ -265,7 +265,7 @@ def finish(tasks: list[Task], completed: bool, options: Any, document: Any, page
     if options.json:
         print_json(document)
     else:
-        from kernel_lsp.commands.report_table import print_reports
+        from kernel_lsp.commands.print_reports import print_reports
 
         print_reports(tasks, options.svg, page=page)
     for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):

@@ -23,7 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kernel_lsp import schema
-from kernel_lsp.commands.report_table import save_picture, speedup_text
+from kernel_lsp.commands.print_reports import save_picture
+from kernel_lsp.commands.report_table import speedup_text
 from kernel_lsp.errors import UserError
 from kernel_lsp.errors.surface import adapted
 

@@ -18,7 +18,7 @@ def test_what_regressions_were_not_measured_for_is_said_once(
     for why in ("no CUDA GPU here", "no CUDA GPU here: torch is built without CUDA", "the time was over"):
         outcome.checked.append(Checked(tmp_path / "a.py", not_measured=why))
     monkeypatch.setattr(
-        "kernel_lsp.commands.report_table.missing", lambda _: [f"{one.not_measured}." for one in outcome.checked[:2]]
+        "kernel_lsp.commands.report_lines.missing", lambda _: [f"{one.not_measured}." for one in outcome.checked[:2]]
     )
     check._print_text(outcome, [], None)
     assert capsys.readouterr().out.splitlines() == [

@@ -10,7 +10,9 @@ from rich.console import Console
 from kernel_lsp import class_schema, errors, schema
 from kernel_lsp.checking.records import Checked, Outcome
 from kernel_lsp.commands import check
-from kernel_lsp.commands.report_table import columns_for, errors_text, footer, names, print_reports, reason_of, table_of
+from kernel_lsp.commands.print_reports import print_reports
+from kernel_lsp.commands.report_lines import Surroundings, footer, reason_of
+from kernel_lsp.commands.report_table import columns_for, errors_text, names, table_of
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.errors import surface
 from kernel_lsp.validation import plan
@@ -77,14 +79,27 @@ def test_the_check_is_named_whose_error_was_the_largest():
     for one, name in zip(tasks, checks, strict=True):
         one.report.candidates[0].verdict.error_check = name
     said = footer(tasks, columns_for(tasks, 132)[0])
-    assert "Largest errors in other checks than the example inputs: huge values (A, C)." in said
+    error = f"{tasks[0].report.candidates[0].verdict.error:.2g}"
+    assert f"Largest errors in other checks: A {error} (huge values); C {error} (huge values)." in said
     assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
     tasks[2].report.candidates[0].verdict.eager_error = 4.0
     (said,) = [line for line in footer(tasks, columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
-    assert said.endswith("huge values (A, C). Eager's own is of that size: C.")
+    assert said == f"Largest errors in other checks: A {error} (huge values); C {error} (huge values, eager's 4)."
     (said,) = footer(tasks[2:], columns_for(tasks, 132)[0])
-    error = tasks[2].report.candidates[0].verdict.error
-    assert said == f"Largest error: {error:.2g} (eager's 4), in the check “huge values”."
+    assert said == f"Largest error: {error} (eager's 4), in the check “huge values”."
+
+
+def test_of_many_classes_the_worst_errors_are_in_one_line_of_the_terminal():
+    tasks = [task(f"{name * 9}.py::{name * 9}", None) for name in "ABCDEFGH"]
+    for size, one in enumerate(tasks):
+        verdict = one.report.candidates[0].verdict
+        verdict.error, verdict.error_check = 1e-3 * 2**size, "huge values"
+    columns, _ = columns_for(tasks, 80)
+    (said,) = [line for line in footer(tasks, columns, Surroundings(width=80)) if line.startswith("Largest errors")]
+    assert said == "Largest errors in other checks: HHHHHHHHH 0.13 (huge values); 7 more: --json."
+    (wide,) = [line for line in footer(tasks, columns, Surroundings(width=400)) if line.startswith("Largest errors")]
+    assert wide.startswith("Largest errors in other checks: HHHHHHHHH 0.13 (huge values); GGGGGGGGG 0.064 (huge")
+    assert wide.endswith("AAAAAAAAA 0.001 (huge values).")
 
 
 def test_the_table_has_the_error_on_the_example_inputs_where_it_is_known():

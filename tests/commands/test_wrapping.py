@@ -11,7 +11,7 @@ import pytest
 
 from kernel_lsp import cli, schema
 from kernel_lsp.commands import doctor, record_table
-from kernel_lsp.commands.report_table import print_reports
+from kernel_lsp.commands.print_reports import print_reports
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.commands.wrapping import filled, say, width_of
 from kernel_lsp.jobs import Job
