@@ -5,6 +5,7 @@ import { chooseClass, classHere } from "./classes";
 import { printDebugInformation } from "./debug_information";
 import { selectGpu } from "./gpu";
 import { explain } from "./messages";
+import { openSetting } from "./open_setting";
 import type { Job } from "./protocol";
 import type { Session } from "./session";
 
@@ -47,6 +48,8 @@ export function registerCommands({ session, jobs, activationMilliseconds }: Comm
   });
   register("showLogs", async () => session.logs.main.show());
   register("printDebugInformation", () => printDebugInformation(session, activationMilliseconds()));
+  const { extension, subscriptions } = session.context; // openSetting is for messages, the status and the walkthrough
+  subscriptions.push(vscode.commands.registerCommand("kernelLsp.openSetting", (name: string) => openSetting(extension, name)));
   register("explainProblem", async () => {
     if (session.problem !== undefined) throw session.problem;
   });

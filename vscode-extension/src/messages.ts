@@ -50,11 +50,11 @@ async function act(action: Action, text: string, failure: Failure | undefined): 
       await vscode.commands.executeCommand("workbench.trust.manage");
       break;
     case "openSettings":
-      await vscode.commands.executeCommand("workbench.action.openSettings", namedSetting(text) ?? "kernelLsp");
+      await vscode.commands.executeCommand("kernelLsp.openSetting", namedSetting(text) ?? "kernelLsp");
       break;
     case "selectInterpreter":
       if (vscode.extensions.getExtension("ms-python.python") !== undefined) await vscode.commands.executeCommand("python.setInterpreter");
-      else await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp.interpreter");
+      else await vscode.commands.executeCommand("kernelLsp.openSetting", "kernelLsp.interpreter");
       break;
     default:
       await vscode.commands.executeCommand(action);

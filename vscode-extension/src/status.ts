@@ -15,7 +15,7 @@ type Look = { detail: string; severity: vscode.LanguageStatusSeverity; command: 
 const { Information, Warning } = vscode.LanguageStatusSeverity;
 const SETTINGS = {
   title: "Settings",
-  command: "workbench.action.openSettings",
+  command: "kernelLsp.openSetting",
   arguments: ["kernelLsp.interpreter"],
 };
 const TRUST = { title: "Manage Trust", command: "workbench.trust.manage" };

@@ -7,6 +7,7 @@ import { BUILT } from "./paths";
 import { pause } from "./processes";
 import type { Run } from "./run";
 import type { Installation } from "./vscode";
+import { answerQuestions } from "./window";
 
 export interface Suite {
   name: string;
@@ -19,7 +20,11 @@ export interface Suite {
 export async function runSuite(run: Run, installation: Installation, suite: Suite): Promise<number> {
   const output = join(run.folder, `${suite.name}.txt`);
   writeFileSync(output, "");
-  const environment = { ...suite.environment, TEST_SUITE: suite.name, TEST_OUTPUT: output, TEST_WORKSPACE: suite.workspace };
+  const questions = join(run.folder, `${suite.name}-questions`);
+  const environment = {
+    ...suite.environment,
+    ...{ TEST_SUITE: suite.name, TEST_OUTPUT: output, TEST_WORKSPACE: suite.workspace, TEST_QUESTIONS: questions },
+  };
   const server = await run.start(installation, environment);
   const page = await (await run.browser()).newPage();
   const done = new Promise<number>((resolve) => void page.exposeFunction("codeAutomationExit", resolve));
@@ -32,8 +37,10 @@ export async function runSuite(run: Run, installation: Installation, suite: Suit
   await page.goto(`${server.url}/?folder=${suite.workspace}&payload=${encodeURIComponent(JSON.stringify(payload))}`);
   const late = pause(suite.seconds * 1000).then(() => "late" as const);
   const printing = print(output);
+  const answering = answerQuestions(page, questions);
   const code = await Promise.race([done, late]);
   printing.stop();
+  answering.stop();
   if (code === "late") {
     await page.screenshot({ path: join(run.folder, `${suite.name}.png`) });
     console.log(`✗ ${suite.name}: not ended after ${suite.seconds} s`);

@@ -7,6 +7,9 @@ import { join } from "node:path";
 import * as vscode from "vscode";
 import { api, open, until } from "./editor";
 import { say, type Test } from "./runner";
+import { answer, SETTINGS, shown } from "./window";
+
+const BUTTONS = ["Try Again", "Open Settings", "Show Log"];
 
 export const installing: Test[] = [
   {
@@ -26,12 +29,25 @@ export const installing: Test[] = [
     },
   },
   {
-    name: "once it can, Restart Server installs the server and starts it",
+    name: "its message has Open Settings, which shows the setting that it names",
     body: async () => {
+      void vscode.commands.executeCommand("kernelLsp.explainProblem"); // what the status offers; it ends with the message
+      await answer("index cannot be reached", BUTTONS, "Open Settings");
+      await shown(SETTINGS, "Import Strategy");
+      await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
+    },
+  },
+  {
+    name: "once it can, Try Again installs the server and starts it",
+    body: async () => {
+      void vscode.commands.executeCommand("kernelLsp.restartServer");
+      await answer("index cannot be reached", BUTTONS, "Show Log");
+      void vscode.commands.executeCommand("kernelLsp.explainProblem");
       delete process.env.PIP_INDEX_URL;
       const began = Date.now();
-      await vscode.commands.executeCommand("kernelLsp.restartServer");
-      assert.equal((await api()).status().state, "idle");
+      await answer("index cannot be reached", BUTTONS, "Try Again");
+      const found = await api();
+      await until("status: idle", () => found.status().state === "idle", 300);
       const impostor = join(process.env.PYTHONPATH ?? assert.fail("the harness was to set it"), "ran");
       assert.equal(existsSync(impostor), false, "something else was imported than what was installed");
       say(`  installed and started in ${((Date.now() - began) / 1000).toFixed(1)} s`);

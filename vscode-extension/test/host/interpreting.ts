@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import * as vscode from "vscode";
 import { api, codes, JOB, open, ours, place, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
+import { answer, pick } from "./window";
 
 const TORCH = process.env.TEST_PYTHON ?? "";
 const FOLDER = join(dirname(WORKSPACE), "interpreters");
@@ -40,6 +41,14 @@ export const interpreting: Test[] = [
       const message = ours(uri)[0]?.message ?? "";
       assert.match(message, /torch/);
       assert.ok(message.includes(python), message);
+    },
+  },
+  {
+    name: "Select Interpreter in its message has the Python extension ask for another",
+    body: async () => {
+      await answer("has no torch", ["Select Interpreter", "Show Log"], "Select Interpreter");
+      await pick(TORCH);
+      await until("the selection", async () => (await vscode.commands.executeCommand("pythonStub.selected")) === TORCH);
     },
   },
   {

@@ -6,6 +6,7 @@ import { cancelling } from "./cancelling";
 import { generating } from "./generating";
 import { installing } from "./installing";
 import { interpreting } from "./interpreting";
+import { pressing } from "./pressing";
 import { reporting } from "./reporting";
 import { reviewing } from "./reviewing";
 import type { Test } from "./runner";
@@ -15,6 +16,9 @@ import { untrusted } from "./untrusted";
 
 export const suites: Record<string, Test[]> = {
   installing,
-  trusted: [...activation, ...buttons, ...generating, ...reviewing, ...reporting, ...cancelling, ...serving, ...settings, ...interpreting],
+  trusted: [
+    ...[...activation, ...buttons, ...generating, ...reviewing, ...reporting, ...cancelling, ...serving, ...settings],
+    ...[...pressing, ...interpreting],
+  ],
   untrusted,
 };

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import * as vscode from "vscode";
 import { actions, api, debugInformation, lenses, open, pause, place, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
+import { answer, shown } from "./window";
 
 const IMPORTED = join(WORKSPACE, "imported"); // what the harness has the sample write when it is imported
 
@@ -39,6 +40,18 @@ export const untrusted: Test[] = [
       const argument = { uri: document.uri.toString(), className: "RMSNorm", version: document.version };
       const request = { command: "kernelLsp.generate", arguments: [argument] };
       await assert.rejects(client.sendRequest("workspace/executeCommand", request), /not trusted/);
+    },
+  },
+  {
+    name: "the message of what is refused has Manage Trust, which shows where the folder is trusted",
+    body: async () => {
+      const editor = await open("rms_norm.py");
+      const at = place(editor, "class ").start;
+      editor.selection = new vscode.Selection(at, at);
+      void vscode.commands.executeCommand("kernelLsp.generateAtCursor"); // it ends with the message
+      await answer("not trusted", ["Manage Trust", "Show Log"], "Manage Trust");
+      await shown(".workspace-trust-editor", "Restricted Mode");
+      await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
     },
   },
   {

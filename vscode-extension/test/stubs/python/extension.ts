@@ -1,5 +1,5 @@
 // Stands in for the Python extension, which is in no registry that tests can reach: the part of its API that tells which
-// interpreter is selected, and a command for tests that selects another one.
+// interpreter is selected, its command that lets the user select one, and commands for tests that select and tell one.
 
 import * as vscode from "vscode";
 
@@ -17,7 +17,12 @@ export function activate(context: vscode.ExtensionContext): unknown {
     selected = path(python);
     changed.fire({ ...selected, resource: undefined });
   });
-  context.subscriptions.push(changed, select);
+  const ask = vscode.commands.registerCommand("python.setInterpreter", async () => {
+    const chosen = await vscode.window.showQuickPick([process.env.TEST_PYTHON ?? "python3"], { placeHolder: "Select Interpreter" });
+    if (chosen !== undefined) await vscode.commands.executeCommand("pythonStub.select", chosen);
+  });
+  const tell = vscode.commands.registerCommand("pythonStub.selected", () => selected.path);
+  context.subscriptions.push(changed, select, ask, tell);
   return {
     environments: {
       onDidChangeActiveEnvironmentPath: changed.event,
