@@ -35,18 +35,6 @@ _NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_wa
 
 _SIGN_OF_HOOKS = '"_forward_hooks"'
 _OF_HOOKS = '"a submodule has a forward hook, or a forward of its own"'
-_OF_DEVICES = """    ".type == _DEVICE": "expected tensors on _DEVICE",
-    ".index == torch.cuda.current_device()": "the tensors are on another GPU than torch.cuda.current_device()",
-    ".device == device": "expected all tensors on one device",
-    " in _PLAIN": "expected a torch.Tensor or torch.nn.Parameter itself",
-    "_current_level <": "forward-mode derivatives are taken",
-    ".data_ptr() !=": "a tensor that the kernel changes shares its memory with one that it reads",
-"""
-_OF_VIEWS = """    ".resolve_neg() is": "an argument's elements are stored negated; call resolve_neg() on it",
-    ".resolve_conj() is": "an argument's elements are stored conjugated; call resolve_conj() on it",
-"""
-_OF_TRACING = """    "torch.jit.is_tracing()": "torch.jit.trace records the module's own forward",
-"""
 _OF_TRANSFORMS = """    "_functorch.maybe_current_level()": "torch.vmap or another transform of torch.func is at work",
 """
 #: a table of tensors, and their shapes beside it, or in its rows as in files from before
@@ -109,27 +97,22 @@ _LOOKED_UP = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if s
 _WORDS = _LOOKED_UP.replace(
     "return text, words", r"""return text, re.sub(r"\._(?:parameters|buffers|modules)\['(\w+)'\]", r".\1", words)"""
 )
-#: ``_LOOKED_UP`` before a tensor was told of without its elements
-_WHOLE_WORDS = _LOOKED_UP.replace(
-    """            value = eval(side, names)
-            words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
-""",
-    """            words += f", but {side} is {eval(side, names)}"
-""",
-)
-#: the same before devices and classes of tensors were told in words
-_EARLIER_WORDS = """        words = f"expected {text}"
-        if isinstance(part, ast.Compare):
-            side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
-            words += f", but {side} is {eval(side, names)}"
-        return text, next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), words)"""
 _REASONS = f'''_conditions, _logged = [], set()
 _MEANINGS = {{
     "torch.is_grad_enabled()": "gradients are required; wrap inference in torch.no_grad()",
     "torch.is_autocast_enabled(": "autocast is on",
     {_SIGN_OF_HOOKS}: {_OF_HOOKS},
     "not self.training": "the module is in training mode; call eval()",
-{_OF_DEVICES}{_OF_VIEWS}{_OF_TRACING}{_OF_TRANSFORMS}}}
+    ".type == _DEVICE": "expected tensors on _DEVICE",
+    ".index == torch.cuda.current_device()": "the tensors are on another GPU than torch.cuda.current_device()",
+    ".device == device": "expected all tensors on one device",
+    " in _PLAIN": "expected a torch.Tensor or torch.nn.Parameter itself",
+    "_current_level <": "forward-mode derivatives are taken",
+    ".data_ptr() !=": "a tensor that the kernel changes shares its memory with one that it reads",
+    ".resolve_neg() is": "an argument's elements are stored negated; call resolve_neg() on it",
+    ".resolve_conj() is": "an argument's elements are stored conjugated; call resolve_conj() on it",
+    "torch.jit.is_tracing()": "torch.jit.trace records the module's own forward",
+{_OF_TRANSFORMS}}}
 
 
 def _first_that_fails(kernel, *args, **kwargs):
@@ -219,7 +202,8 @@ def _of_several(text: str) -> str:
 _UNTABLED = _REASONS.replace(_SPELLED, "").replace(_OF_TABLES, "").replace(_LACKS_A_ROW, _LACKS)
 _SEVERAL, _SEVERAL_UNTABLED = _of_several(_REASONS), _of_several(_UNTABLED)
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
-#: what the functions had before each change of them, the youngest change first: (text since then, text before)
+#: what the functions had before each change of them, the youngest change first: (text since then, text before). Files that were
+#: written before the oldest of them, which no release wrote, have to be generated again.
 _CHANGES = (
     # Hooks and what is None are looked up in dictionaries, and shapes stand beside the table of tensors.
     [
@@ -231,10 +215,6 @@ _CHANGES = (
     [(_NAMED, ""), (_READ, _UNGUARDED_READ)],  # it is looked whether the source is still that of the class
     [(_OF_HOOKS, '"a submodule has a forward hook"')],  # a forward of a submodule's own is looked for
     [(_OF_TRANSFORMS, "")],
-    [(_OF_TRACING, "")],
-    [(_LOOKED_UP, _WHOLE_WORDS)],
-    [(_OF_DEVICES, ""), (_WHOLE_WORDS, _EARLIER_WORDS)],
-    [(_OF_VIEWS, "")],
 )
 
 
