@@ -33,6 +33,7 @@ from support.kernels import loaded  # noqa: E402
 
 from kernel_lsp.synthesis import synthesize  # noqa: E402
 from kernel_lsp.synthesis.capture import capture  # noqa: E402
+from tests.synthesis.printing.replay_modules import Perceptron, Residual  # noqa: E402
 
 _ROUNDS, _SECONDS = 60, 0.004
 
@@ -46,35 +47,6 @@ class Projections(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.scaled_dot_product_attention(self.query(x), self.key(x), self.value(x))
-
-
-class Perceptron(nn.Module):
-    """Linear layers."""
-
-    def __init__(self, layers: int = 8, width: int = 64) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for layer in self.layers:
-            x = F.gelu(layer(x))
-        return x
-
-
-class Residual(nn.Module):
-    """Residual blocks of two convolutions and norms."""
-
-    def __init__(self, channels: int = 16, blocks: int = 3) -> None:
-        super().__init__()
-        self.first = nn.ModuleList(nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(blocks))
-        self.second = nn.ModuleList(nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(blocks))
-        self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for _ in range(2 * blocks))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for i, (first, second) in enumerate(zip(self.first, self.second, strict=True)):
-            inner = F.relu(self.norms[2 * i](first(x)))
-            x = F.relu(self.norms[2 * i + 1](second(inner)) + x)
-        return x.mean((2, 3))
 
 
 class Block(nn.Module):
@@ -137,8 +109,8 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], str]] = {
     "LinearReLU (sample)": (_sample("linear_relu", "LinearReLU", 64, 64), (64, 64), "linear_relu"),
     "LayerNorm + GELU (sample)": (_sample("layer_norm_gelu", "LayerNormGELU", 64), (64, 64), "layer_norm_gelu"),
     "three projections and attention": (Projections, (2, 16, 64), "envelope"),
-    "eight linear layers": (Perceptron, (3, 64), "envelope"),
-    "three residual blocks": (Residual, (2, 16, 8, 8), "envelope"),
+    "eight linear layers": (Perceptron, (3, 64), Perceptron.__module__),
+    "three residual blocks": (Residual, (2, 16, 8, 8), Residual.__module__),
     "ResNet18": (ResNet, (1, 3, 64, 64), "envelope"),
     "ResNet101": (lambda: ResNet((3, 4, 23, 3), True), (1, 3, 64, 64), "envelope"),
 }

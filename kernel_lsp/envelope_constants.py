@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import Sequence
 
@@ -47,3 +48,14 @@ def envelope_body(conditions: Sequence[str]) -> str:
         return test
     absent = "except (AttributeError, LookupError):\n    return False  # a module that was built otherwise runs eagerly"
     return f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
+
+
+def conjuncts(method: ast.FunctionDef) -> list[ast.expr] | None:
+    """The conditions of an ``_in_envelope`` whose body is as ``envelope_body`` writes it; None of another."""
+    body = [node for node in method.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    if len(body) == 1 and isinstance(body[0], ast.Try) and not body[0].orelse and not body[0].finalbody:
+        body = body[0].body
+    if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
+        return None
+    test = body[0].value
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from kernel_lsp.class_schema import Specimen
-from kernel_lsp.envelope_constants import UNBOUNDED
+from kernel_lsp.envelope_constants import UNBOUNDED, conjuncts
 
 _METHOD = "_in_envelope"
 _SIZE = re.compile(r"([\w.\[\]'\"]+)\.shape\[(\d+)\]")
@@ -30,7 +30,7 @@ def conditions(body: str, number: int = 1) -> list[ast.Compare]:
         return []
     given = found.args
     names = {one.arg for one in [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg] if one}
-    return [one for node in _conjuncts(found) for one in _single(node) if _is_of_sizes(one, names - {"self"})]
+    return [one for node in conjuncts(found) or [] for one in _single(node) if _is_of_sizes(one, names - {"self"})]
 
 
 def has_envelope(body: str, number: int = 1) -> bool:
@@ -40,11 +40,6 @@ def has_envelope(body: str, number: int = 1) -> bool:
 
 def _name(number: int) -> str:
     return _METHOD + (f"_{number}" if number > 1 else "")
-
-
-def _conjuncts(method: ast.FunctionDef) -> list[ast.expr]:
-    returned = [node.value for node in ast.walk(method) if isinstance(node, ast.Return) and node.value is not None]
-    return next((test.values for test in returned if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)), [])
 
 
 def _single(node: ast.expr) -> Iterator[ast.Compare]:

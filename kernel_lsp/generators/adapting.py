@@ -16,7 +16,7 @@ import textwrap
 from dataclasses import dataclass, field
 
 from kernel_lsp.class_schema import Interface, Specimen, TensorSpec
-from kernel_lsp.envelope_constants import envelope_body
+from kernel_lsp.envelope_constants import conjuncts, envelope_body
 from kernel_lsp.generators.bound_names import bindings, binds, identifiers, names
 from kernel_lsp.generators.drop_in import parameters_of
 from kernel_lsp.generators.edits import Edits
@@ -175,7 +175,9 @@ def _normal(text: str) -> str:
 def _conditions(file: _File) -> list[str]:
     """The conditions of the envelope: those about tensors as they were, those about the class as the new one has them."""
     settings = {normal: part for text in file.interface.settings for normal, part in _parts(text).items()}
-    old = _conjuncts(file.methods["_in_envelope"])
+    old = conjuncts(file.methods["_in_envelope"])
+    if old is None:
+        raise Unsuitable("its envelope is not one condition")
     result: list[str] = []
     gap: int | None = None  # where conditions of the old class stood first
     first: int | None = None  # where the state is looked at first
@@ -219,16 +221,6 @@ def _parts(text: str) -> dict[str, str]:
     if not (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)):
         return {ast.unparse(node): text}
     return {ast.unparse(part): _enclosed(part, ast.get_source_segment(text, part) or "") for part in node.values}
-
-
-def _conjuncts(method: ast.FunctionDef) -> list[ast.expr]:
-    body = [node for node in method.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
-    if len(body) == 1 and isinstance(body[0], ast.Try) and not body[0].orelse and not body[0].finalbody:
-        body = body[0].body
-    if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
-        raise Unsuitable("its envelope is not one condition")
-    test = body[0].value
-    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 def _uses(tree: ast.AST, file: _File) -> tuple[dict[ast.expr, str], list[ast.expr]]:

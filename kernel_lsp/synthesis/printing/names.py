@@ -17,6 +17,7 @@ _REPLAY = frozenset(
         "_replayed",
         "_copied",
         "_settings",
+        "_signature",
         "dataclasses",
         "logging",
         "operator",

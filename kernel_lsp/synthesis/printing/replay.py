@@ -34,8 +34,13 @@ _TOO_LARGE = "there was no memory for copies of the inputs"
 _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module{reads if ahead else ""}"""
 
 
-def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
-    signature = f"(*[x.shape for x in inputs], *[{held} for t in held]{settings})"
+def _signature(held: str, settings: str) -> str:
+    return f'''def _signature(inputs, held):
+    """What a graph is captured for: shapes of the inputs, whose copies are contiguous, and where the other tensors lie."""
+    return (*[x.shape for x in inputs], *[{held} for t in held]{settings})'''
+
+
+def _class(changed: str, ahead: bool) -> str:
     counted = "\n        torch.autograd.graph.increment_version([held[i] for i in changed])" if changed else ""
     return f'''class _Graphs:
     """The graphs of one module on one device, which share memory: they run one after the other."""
@@ -53,12 +58,11 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
 
     def run(self, function, inputs, held{changed}):
         """The results of ``function(*inputs, *held)``, as tensors of the caller's own."""
-        # The copies of the inputs are contiguous, so strides of the inputs are not in it.
-        signature = {signature}
+        signature = _signature(inputs, held)
         if signature not in self.captured:
             return self.first(signature, function, inputs, held)
         return self.replay(signature, inputs{", held, changed" if changed else ""})
-{_BEGIN.format(signature=signature) if ahead else ""}
+{_BEGIN if ahead else ""}
     def replay(self, signature, inputs{", held, changed" if changed else ""}):
         """The results of a graph, which is the one used last from now on."""
         graph, copies, results = found = self.captured[signature]
@@ -75,7 +79,7 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
 
     def why_direct(self, inputs, held):
         """In words, why there is no graph for these tensors; None where there is one."""
-        signature = {signature}
+        signature = _signature(inputs, held)
         if signature in self.captured:
             return None
         if self.captures == _MOST_CAPTURES:
@@ -138,7 +142,7 @@ def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
 _BEGIN = '''
     def begin(self, inputs, held):
         """The results of a graph for these tensors, which no envelope was asked for; or None."""
-        signature = {signature}
+        signature = _signature(inputs, held)
         if (found := self.captured.get(signature)) is None:
             return None
         if any(x.dtype != copy.dtype or x.device != copy.device for x, copy in zip(inputs, found[1])):
@@ -273,7 +277,8 @@ def definitions(
     changed = ", changed" if changes else ""
     parts = [
         _head(class_name, ahead),
-        _class(held, ", *_settings()" if torch_calls else "", changed, ahead),
+        _signature(held, ", *_settings()" if torch_calls else ""),
+        _class(changed, ahead),
         _COPIED.replace("    if isinstance(results, dict):", _COPIED_RECORDS) if records else _COPIED,
         *([_AHEAD] if ahead else []),
         _function(changed, ahead),
