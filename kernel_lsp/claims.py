@@ -51,18 +51,18 @@ def said(claim: Claim) -> str:
     """``says it was validated on NVIDIA H100 by kernel-lsp 0.1.0 (9.00× eager)``."""
     where = ""
     if claim.device is not None and claim.device.name:
-        where = " on " + _plain(claim.device.name)
-    by = f" by kernel-lsp {_plain(claim.version)}" if claim.version else ""
+        where = " on " + _cleaned(claim.device.name)
+    by = f" by kernel-lsp {_cleaned(claim.version)}" if claim.version else ""
     timed = claim.measurement.device if claim.measurement is not None and claim.timed else None
     elsewhere = timed is not None and (claim.device is None or timed.name != claim.device.name)
-    on = f" on {_plain(timed.name)}" if timed is not None and elsewhere else ""
+    on = f" on {_cleaned(timed.name)}" if timed is not None and elsewhere else ""
     return f"says it was validated{where}{by} ({figure(claim)}{on})"
 
 
 def figure(claim: Claim) -> str:
     """``9.00× eager``, ``correct, not timed`` or ``wrong``, as claimed."""
     if not claim.correct:
-        return _plain(claim.verdict.status)
+        return _cleaned(claim.verdict.status)
     eager, _ = speedups(claim.measurement)
     words = precision_words(claim.verdict.held_to)
     if eager:
@@ -73,11 +73,11 @@ def figure(claim: Claim) -> str:
 def timed_elsewhere(claim: Claim) -> str:
     """The times that a header gives for a kernel that was validated here and not timed, as a sentence."""
     device = claim.measurement.device if claim.measurement is not None else None
-    on = f" on {_plain(device.name)}" if device is not None and device.name else ""
+    on = f" on {_cleaned(device.name)}" if device is not None and device.name else ""
     return f"The file says {figure(claim)}{on}; not measured here."
 
 
-def _plain(text: object) -> str:
+def _cleaned(text: object) -> str:
     """A text from a header without what an editor would format or follow, and not longer than a name is."""
     cleaned = re.sub(r"[^\w .,:;+/()-]", "", str(text)).strip()
     return cleaned if len(cleaned) <= _SHOWN else cleaned[: _SHOWN - 1] + "…"

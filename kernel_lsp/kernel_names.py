@@ -19,7 +19,7 @@ def home(source_path: Path, folder: str = "kernels") -> Path:
 
 def is_shared(source_path: Path, folder: str = "kernels") -> bool:
     """Whether sources of other folders may have their kernels in the same one: ``folder`` leads out of the source's."""
-    return bool(_beside(source_path, folder).strip("./"))
+    return bool(_folder_of_source(source_path, folder).strip("./"))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -79,11 +79,15 @@ def _cut(text: str) -> str:
 
 def _hash(source_path: Path, class_name: str, folder: str) -> str:
     """Of the class and its file; of no folder above those that the kernels are shared by, so that these may be moved."""
-    beside = _beside(source_path, folder)
-    whole = f"{beside}/{source_path.name}::{class_name}" if beside.strip("./") else f"{source_path.name}::{class_name}"
+    seen_from_kernels = _folder_of_source(source_path, folder)
+    whole = (
+        f"{seen_from_kernels}/{source_path.name}::{class_name}"
+        if seen_from_kernels.strip("./")
+        else f"{source_path.name}::{class_name}"
+    )
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6]
 
 
-def _beside(source_path: Path, folder: str) -> str:
+def _folder_of_source(source_path: Path, folder: str) -> str:
     """The source's folder, as seen from that of its kernels."""
     return os.path.relpath(os.path.abspath(source_path.parent), home(source_path, folder)).replace(os.sep, "/")

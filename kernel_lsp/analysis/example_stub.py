@@ -32,12 +32,12 @@ class Stub:
         functions: to be put at the end of the file.
         table: the same for pyproject.toml; of the inputs alone where it cannot hold the constructor's arguments, and "" where it
             cannot hold the inputs.
-        unheld: the parameters that it cannot hold.
+        not_in_toml: the parameters that it cannot hold.
     """
 
     functions: str
     table: str
-    unheld: list[str] = field(default_factory=list)
+    not_in_toml: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -79,9 +79,11 @@ class _Stub:
                 "",
                 *self._function(f"get_init_inputs_{name}", f"Arguments of {class_name}(…): put in your values.", init),
             ]
-        unheld = [p.name for p in (*init, *forward) if p.value.toml is None]
-        held = [] if any(p.name in unheld for p in init) else init  # of some arguments alone no object is made
-        return Stub("\n".join(lines) + "\n", _table(f"{shown}::{class_name}", held, forward), unheld)
+        not_in_toml = [p.name for p in (*init, *forward) if p.value.toml is None]
+        init_in_toml = (
+            [] if any(p.name in not_in_toml for p in init) else init
+        )  # of some arguments alone no object is made
+        return Stub("\n".join(lines) + "\n", _table(f"{shown}::{class_name}", init_in_toml, forward), not_in_toml)
 
     def _function(self, name: str, doc: str, parameters: list[_Parameter]) -> list[str]:
         bound = bound_names(self.source)

@@ -27,7 +27,7 @@ def tensor(name: str, annotation: str, shape: tuple[int, ...], below: int | None
     ``below``: what integers are less than, where the class says that it takes integers.
     """
     sizes = ", ".join(map(str, shape))
-    found = _TENSOR.search(_plain(annotation))
+    found = _TENSOR.search(_without_optional(annotation))
     kind = (found["kind"] or "") if found else ""
     note = ": its shape and dtype"
     called_index = not kind and name.rsplit("_", 1)[-1] in _INTEGERS
@@ -41,7 +41,7 @@ def tensor(name: str, annotation: str, shape: tuple[int, ...], below: int | None
 
 def by_annotation(name: str, annotation: str) -> Value | None:
     """A value of an annotated type; None where the annotation names a class that this does not know."""
-    text = _plain(annotation)
+    text = _without_optional(annotation)
     if _TENSOR.search(text):
         return tensor(name, text, (8, 128))
     if text in (*_INT, *_FLOAT, *_BOOL, *_STR):
@@ -105,7 +105,7 @@ def _several(name: str, parts: list[str], kind: str) -> Value | None:
     return Value(f"[{code}]", toml)
 
 
-def _plain(annotation: str) -> str:
+def _without_optional(annotation: str) -> str:
     """Without quotes, ``Optional`` and ``| None``."""
     text = annotation.strip().strip("\"'").strip()
     found = re.fullmatch(r"(?:typing\.)?Optional\[(.+)\]", text)

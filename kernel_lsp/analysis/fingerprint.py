@@ -269,7 +269,7 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
                 todo.extend((other, each) for each in [*of_other.statements, *of_other.imports])
 
     if around:
-        for label, part in _beside(found, around):
+        for label, part in _mentioned_around(found, around):
             include(path, label, [part])
     if imported:  # the class stands elsewhere: in the workspace its source counts, in a package its name
         todo.append((path, class_name))
@@ -304,7 +304,7 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
     return "sha256:" + hashlib.sha256("\n".join(sorted(records)).encode("utf-8", "replace")).hexdigest()
 
 
-def _beside(found: list[Place], around: list[Place]) -> Iterator[tuple[str, tuple[bytes, References]]]:
+def _mentioned_around(found: list[Place], around: list[Place]) -> Iterator[tuple[str, tuple[bytes, References]]]:
     """What a nested class mentions of the class bodies around it (a base class beside it, a constant)."""
     names = {name.partition(".")[0] for place in found for name in digest(*place)[1] if isinstance(name, str)}
     inside = {node.id for node, _ in found}

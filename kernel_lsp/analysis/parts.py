@@ -36,18 +36,18 @@ def wholes(source: Source, classes: Sequence[ModuleClass]) -> dict[str, str]:
     sharing = {c.name for c in classes if c.inputs == SHARED}
     if len(sharing) < 2:
         return {}
-    held = holders(source, [c.name for c in classes], classes)
-    tops = [name for name in sharing if name == MAIN or not held[name]]
-    found = {name: next((one for one in _above(name, held) if one in tops), None) for name in sharing - {MAIN}}
+    holders_of = holders(source, [c.name for c in classes], classes)
+    tops = [name for name in sharing if name == MAIN or not holders_of[name]]
+    found = {name: next((one for one in _above(name, holders_of) if one in tops), None) for name in sharing - {MAIN}}
     return {name: whole for name, whole in found.items() if whole is not None}
 
 
-def _above(name: str, held: Mapping[str, Sequence[str]]) -> list[str]:
+def _above(name: str, holders_of: Mapping[str, Sequence[str]]) -> list[str]:
     """The classes that a class is a part of, the nearest first."""
-    above = dict.fromkeys(held[name])
+    above = dict.fromkeys(holders_of[name])
     waiting = list(above)
     for one in waiting:
-        further = [other for other in held[one] if other not in above]
+        further = [other for other in holders_of[one] if other not in above]
         above |= dict.fromkeys(further)
         waiting += further
     return [one for one in above if one != name]

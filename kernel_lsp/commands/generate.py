@@ -90,14 +90,16 @@ def print_stubs(tasks: list[Task]) -> None:
         shown = path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else path.name
         found = stub(source, path, class_name, shown=shown)
         print(f"\nPaste at the end of {task.name.partition('::')[0]}, and put in your shapes:\n\n{found.functions}")
-        unheld = f"{' and '.join(found.unheld)}, which {'is an object' if len(found.unheld) == 1 else 'are objects'}"
-        if found.table and found.unheld:
+        not_in_toml = f"{' and '.join(found.not_in_toml)}, which {'is an object' if len(found.not_in_toml) == 1 else 'are objects'}"
+        if found.table and found.not_in_toml:
             init = f"get_init_inputs_{identifier(class_name)}()"
-            print(f"Or the inputs in pyproject.toml, beside {init}: a table cannot hold {unheld}.\n\n{found.table}")
+            print(
+                f"Or the inputs in pyproject.toml, beside {init}: a table cannot hold {not_in_toml}.\n\n{found.table}"
+            )
         elif found.table:
             print(f"Or in pyproject.toml:\n\n{found.table}")
-        elif found.unheld:
-            print(f"There is no form for pyproject.toml: a table cannot hold {unheld}.")
+        elif found.not_in_toml:
+            print(f"There is no form for pyproject.toml: a table cannot hold {not_in_toml}.")
 
 
 def _normal(name: str) -> str:
@@ -132,10 +134,10 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
     hidden = syntax_error(source, file) if not names else None
     if hidden is not None:
         return [_failed(str(file), hidden)]
-    held = holders(Source(source), names, found)
+    holders_of = holders(Source(source), names, found)
     tasks = [_task(file, name, write, own_inputs=True) for name in names]
     for task, name in zip(tasks, names, strict=True):
-        task.part = bool(held[name])
+        task.part = bool(holders_of[name])
     return tasks
 
 

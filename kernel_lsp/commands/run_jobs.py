@@ -101,7 +101,7 @@ class Bar:
     def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
         """Show a job's stage, and its share of the whole."""
         name = f"{job.target.class_name} ({self.done + 1}/{self.total})" if self.total > 1 else job.target.class_name
-        self.bar.update(self.row, completed=100 * self.done + percentage, description=_plain(message), name=name)
+        self.bar.update(self.row, completed=100 * self.done + percentage, description=_escaped(message), name=name)
 
     def verdict(self, job: Job) -> None:
         """Nothing is shown before a job is over."""
@@ -127,7 +127,7 @@ def _status(job: Job) -> str:
     return report.candidates[report.chosen if report.chosen is not None else 0].verdict.status
 
 
-def _plain(text: str) -> str:
+def _escaped(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)

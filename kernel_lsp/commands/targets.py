@@ -66,8 +66,8 @@ def _meant(text: str, path: Path, found: Sequence[ModuleClass]) -> list[str]:
     settings = load(absolute)[0]
     with_inputs = [one.name for one in found if one.inputs or settings.inputs_for(absolute, one.name) is not None]
     names = [*with_inputs, *imported]
-    held = holders(Source(text), names, found)
-    return names if len(names) < 2 else [name for name in names if not held[name]]
+    holders_of = holders(Source(text), names, found)
+    return names if len(names) < 2 else [name for name in names if not holders_of[name]]
 
 
 def require_class(path: Path, class_name: str) -> None:

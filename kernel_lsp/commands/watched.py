@@ -54,7 +54,7 @@ class Survey:
     def __init__(self, paths: Iterable[Path], settings_for: Callable[[Path], Settings]) -> None:
         self._paths = list(paths)
         self._settings_for = settings_for
-        self._plain: dict[Path, Stamp] = {}  # files that are no kernel files
+        self._not_kernels: dict[Path, Stamp] = {}  # files that are no kernel files
         self._candidates: set[Path] = set()  # where kernels of the source files named would be
         self.kernels: dict[Path, Kernel] = {}
 
@@ -64,7 +64,7 @@ class Survey:
 
     def look(self, tree: Tree) -> dict[Path, Kernel]:
         """The kernels by path; those that did not change are the same objects as before."""
-        stamps: dict[Path, Stamp | None] = {**tree.beside, **tree.files}
+        stamps: dict[Path, Stamp | None] = {**tree.further, **tree.files}
         named = [path for path in self._paths if path in tree.files]
         self._candidates = {kernel for path in named for kernel in self._kernels_of(path, tree.files[path])}
         files = {path: tree.files[path] for path in tree.files if path.suffix == ".py"}
@@ -76,12 +76,12 @@ class Survey:
         return self.kernels
 
     def _is_kernel(self, path: Path, found: Stamp) -> bool:
-        if self._plain.get(path) == found:
+        if self._not_kernels.get(path) == found:
             return False
         if kernel_file.looks_like(path):
-            self._plain.pop(path, None)
+            self._not_kernels.pop(path, None)
             return True
-        self._plain[path] = found
+        self._not_kernels[path] = found
         return False
 
     def _kernels_of(self, path: Path, found: Stamp) -> list[Path]:

@@ -29,7 +29,7 @@ def only_changed(kinds: frozenset[type]) -> frozenset[str]:
         tree = _tree(method)
         if tree is None or _hands_on(tree):
             return frozenset()
-        read |= {word for called in _called(method) for word in _words(called.__code__)}
+        read |= {word for called in _called(method) for word in _names_in(called.__code__)}
         targets = {id(target) for node in ast.walk(tree) for target in _targets(node)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
@@ -53,8 +53,10 @@ def _targets(node: ast.AST) -> list[ast.AST]:
 
 def _getters(kind: type) -> list[Any]:
     """The functions behind the properties of a class and its bases up to torch's."""
-    held = [one for base in kind.__mro__ if not base.__module__.startswith("torch.") for one in vars(base).values()]
-    found = [one.fget if isinstance(one, property) else one.func for one in held if isinstance(one, _PROPERTIES)]
+    attributes = [
+        one for base in kind.__mro__ if not base.__module__.startswith("torch.") for one in vars(base).values()
+    ]
+    found = [one.fget if isinstance(one, property) else one.func for one in attributes if isinstance(one, _PROPERTIES)]
     return [inspect.unwrap(getter) for getter in found if inspect.isfunction(getter)]
 
 
@@ -64,19 +66,21 @@ def _called(method: Any) -> set[Any]:
     waiting = [method]
     while waiting:
         function = waiting.pop()
-        words = _words(function.__code__)
-        held = [function.__globals__.get(word) for word in words]
-        held += [getattr(one, word, None) for one in held if isinstance(one, types.ModuleType) for word in words]
-        new = {one for one in held if inspect.isfunction(one) and not one.__module__.startswith("torch.")} - found
+        names = _names_in(function.__code__)
+        mentioned = [function.__globals__.get(word) for word in names]
+        mentioned += [
+            getattr(one, word, None) for one in mentioned if isinstance(one, types.ModuleType) for word in names
+        ]
+        new = {one for one in mentioned if inspect.isfunction(one) and not one.__module__.startswith("torch.")} - found
         found |= new
         waiting += new
     return found
 
 
-def _words(code: types.CodeType) -> set[str]:
+def _names_in(code: types.CodeType) -> set[str]:
     """The names in ``code`` and in the functions inside it."""
     inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
-    return set(code.co_names).union(*map(_words, inner))
+    return set(code.co_names).union(*map(_names_in, inner))
 
 
 def _hands_on(function: ast.FunctionDef) -> bool:

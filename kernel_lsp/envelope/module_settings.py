@@ -99,19 +99,19 @@ def _asked(code: Any) -> set[str]:
     return words
 
 
-def settings_in(owner: type, source: str, name: str, held: Any) -> list[str]:
+def settings_in(owner: type, source: str, name: str, value: Any) -> list[str]:
     """Conditions for what the methods of ``owner`` read of an object that it holds under ``name``.
 
     By spelling: every attribute name in a method that mentions ``name``, so there may be one too many. Functions that
     are given the object are not followed.
     """
-    if not hasattr(held, "__dict__") or isinstance(held, type) or callable(held):
+    if not hasattr(value, "__dict__") or isinstance(value, type) or callable(value):
         return []
     words = {word for method in methods(owner) for word in _words(method.__code__, name)}
     found = []
     for word in sorted(words):
         with contextlib.suppress(Exception):  # a property may raise anything; then forward did not read it
-            found.append(setting(f"{source}.{word}", getattr(held, word)))
+            found.append(setting(f"{source}.{word}", getattr(value, word)))
     return [text for text in found if text is not None]
 
 

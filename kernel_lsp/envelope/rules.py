@@ -91,11 +91,11 @@ def conditions(basis: Basis) -> list[str]:
     sizes += range_conditions(basis.sizes, symbols)
     sizes += basis.requires
     # The tree comes before the state: a module of another class may not have the parameter at all.
-    held = [*headed("submodules", structure(basis.module)), *state]
+    of_module = [*headed("submodules", structure(basis.module)), *state]
     sizes = headed("sizes", sizes)
     # An opaque kernel's state has fixed sizes; in a graph it may have those that the conditions on sizes are about.
     result = [_NOT_TRACED, _NOT_TRANSFORMED, *basis.signature.conditions, *arguments]
-    result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
+    result += [*sizes, *of_module] if basis.opaque or not state else [*of_module, *sizes]
     options = settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
     result += headed("settings, mode and hooks", options)
     of_each = basis.arguments if tabled else tensors
@@ -130,8 +130,8 @@ def _heading(tensor: Tensor) -> str:
 
 def settings(module: torch.nn.Module, *, exact: bool, opaque: bool, carried: frozenset[str] = frozenset()) -> list[str]:
     """The conditions on what the module's tree holds beside parameters and buffers, on its mode and its hooks."""
-    held = [*configuration(module, exact, carried), *(unregistered(module, carried) if opaque else [])]
-    return [*held, *mode_conditions(module), *hooks(module)]
+    configured = [*configuration(module, exact, carried), *(unregistered(module, carried) if opaque else [])]
+    return [*configured, *mode_conditions(module), *hooks(module)]
 
 
 def about_the_module(module: torch.nn.Module, arguments: list[torch.Tensor]) -> list[str]:

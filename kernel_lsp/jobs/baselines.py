@@ -52,11 +52,13 @@ def _usable(kept: dict[str, Kept], mode: str, shape: schema.ShapeMeasurement) ->
     """Whether the mode's time is kept, and eager takes what it took beside it."""
     assert shape.eager is not None
     return (
-        mode in kept and _beside(mode) in kept and speedup.agrees(kept[_beside(mode)].timing.median, shape.eager.median)
+        mode in kept
+        and _eager_beside(mode) in kept
+        and speedup.agrees(kept[_eager_beside(mode)].timing.median, shape.eager.median)
     )
 
 
-def _beside(mode: str) -> str:
+def _eager_beside(mode: str) -> str:
     """Under which name eager's time beside a mode is kept."""
     return f"eager beside {mode}"
 
@@ -83,7 +85,7 @@ def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key:
     _set(shape, mode, compiled)
     if key is not None and not found.get("beside"):
         store.keep(key, mode, compiled)
-        store.keep(key, _beside(mode), then)
+        store.keep(key, _eager_beside(mode), then)
     if found.get("beside"):
         shape.kept[mode] = f"measured beside other work: {found['beside']}"
     elif not speedup.agrees(then.median, shape.eager.median):

@@ -135,13 +135,13 @@ def envelope(specimen: class_schema.Specimen, pinned: bool = False, body: str = 
     known = specimen
     specimen, stands = _own_names(specimen)
     conditions = envelope_sizes.conditions(body, number)
-    held = _held(specimen, body, number, conditions)
+    in_envelope = _sizes_in_envelope(specimen, body, number, conditions)
     example: dict[str, int] = {}
     for spec in specimen.inputs:
         example |= {symbol: size for size, symbol in zip(spec.shape, spec.dynamic, strict=False) if symbol}
     sizes = []
     for symbol, limits in specimen.dynamic.items():
-        least, greatest = held.get(symbol, limits) if symbol not in stands else limits
+        least, greatest = in_envelope.get(symbol, limits) if symbol not in stands else limits
         relation = f" = {stands[symbol]}" if symbol in stands else ""
         of_example = f", {example[symbol]} in the example" if symbol in example else ""
         sizes.append(f"{symbol}{relation}: {size_range(least, greatest)}{of_example}")
@@ -156,7 +156,7 @@ def envelope(specimen: class_schema.Specimen, pinned: bool = False, body: str = 
     }
 
 
-def _held(
+def _sizes_in_envelope(
     specimen: class_schema.Specimen, body: str, number: int, conditions: list[ast.Compare]
 ) -> dict[str, tuple[int, int]]:
     """Symbol → the sizes that the envelope takes; none without an envelope."""

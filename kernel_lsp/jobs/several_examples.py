@@ -47,9 +47,11 @@ def unserved(entry: schema.Validated) -> int:
     0 where that is not known.
     """
     verdict = entry.verdict
-    held = [one.envelope for one in verdict.examples if one.status != "eager"] or [verdict.envelope]
+    envelopes_used = [one.envelope for one in verdict.examples if one.status != "eager"] or [verdict.envelope]
     return (
-        len({*range(1, several_envelopes.envelopes(entry.candidate.source) + 1)}.difference(held)) if all(held) else 0
+        len({*range(1, several_envelopes.envelopes(entry.candidate.source) + 1)}.difference(envelopes_used))
+        if all(envelopes_used)
+        else 0
     )
 
 

@@ -18,7 +18,7 @@ from kernel_lsp.validation.aliasing import overlap
 from kernel_lsp.validation.chunks import identical
 
 
-def held(module: torch.nn.Module, paths: Iterable[str] | None = None) -> dict[str, torch.Tensor]:
+def plain_tensors(module: torch.nn.Module, paths: Iterable[str] | None = None) -> dict[str, torch.Tensor]:
     """The tensors themselves that the module's tree holds in plain attributes, by path; of ``paths``, where given."""
     found: dict[str, torch.Tensor] = {}
     for path, child in module.named_modules():
@@ -33,7 +33,7 @@ def _is_plain(value: Any) -> bool:
 
 def replaced(module: torch.nn.Module, before: dict[str, torch.Tensor], known: Iterable[str]) -> dict[str, Any]:
     """Copies of what attributes hold that hold another tensor than ``before``, if one of the same numbers; but for those ``known``."""
-    now = held(module)
+    now = plain_tensors(module)
     return {
         path: now[path].detach().clone()
         for path, old in before.items()
@@ -53,7 +53,7 @@ def handled(
     ``before``: what attributes held, ``values``: copies of that; ``others``: inputs, then results.
     """
     facts = {}
-    for path, now in held(module, paths).items():
+    for path, now in plain_tensors(module, paths).items():
         old = before.get(path)
         another = old is None or not overlap(old, now)
         written = old is not None and path in values and not identical(old.detach(), values[path])
@@ -83,7 +83,7 @@ def come_about(module: torch.nn.Module, before: dict[str, Any], after: dict[str,
 
     ``before`` and ``after`` are as ``state.snapshot`` and ``state.changed`` give them.
     """
-    plain = held(module, after)
+    plain = plain_tensors(module, after)
     return {path: after[path] for path in plain if _kind(before.get(path)) != _kind(after[path])}
 
 
@@ -114,7 +114,7 @@ def give(module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
 
 def widened(module: torch.nn.Module) -> None:
     """Floats in plain attributes to float64, as ``double()`` does with buffers."""
-    for path, tensor in held(module).items():
+    for path, tensor in plain_tensors(module).items():
         if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
             owner, _, name = path.rpartition(".")
             wide = torch.float64 if tensor.dtype.is_floating_point else torch.complex128

@@ -129,7 +129,7 @@ def _not_now(referee: Referee) -> str:
     """Why no unmarked process is asked for; else ""."""
     if referee.unmarked is None or referee.unmarked.channel.socket.fileno() < 0:
         return "it was stopped before"
-    held = memory.held(referee.module)
+    held = memory.of_state(referee.module)
     if held > _MOST_WEIGHTS:
         return f"the weights take {memory.text(held)}"
     if referee.mode == "gpu":

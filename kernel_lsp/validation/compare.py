@@ -200,7 +200,9 @@ def _compare_one(
         ("dtype", mine.dtype, eager.dtype),
     ):
         if a != b:
-            return Comparison(f"{name} has {property_name} {_plain(a)}, the module's has {_plain(b)}", math.inf)
+            return Comparison(
+                f"{name} has {property_name} {_without_torch(a)}, the module's has {_without_torch(b)}", math.inf
+            )
     if mine.numel() == 0:
         return Comparison()
     mine, exact = mine.to(eager.device), exact.to(eager.device)
@@ -364,5 +366,5 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f} %" if share >= 0.01 else "under 1 %"
 
 
-def _plain(value: Any) -> str:
+def _without_torch(value: Any) -> str:
     return str(value).removeprefix("torch.")

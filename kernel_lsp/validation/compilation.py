@@ -91,9 +91,9 @@ def _imported(path: str, class_name: str) -> type:
 
 def _called(instance: Any, args: Any, kwargs: Any, compiled: dict[str, Any]) -> None:
     """Call it; once more where it launched nothing and has tensors in attributes by now, which its kernels may have waited for."""
-    before = {path: id(tensor) for path, tensor in attributes.held(instance).items()}
+    before = {path: id(tensor) for path, tensor in attributes.plain_tensors(instance).items()}
     instance(*args, **kwargs)
-    after = attributes.held(instance)
+    after = attributes.plain_tensors(instance)
     if not compiled and any(id(tensor) != before.get(path) for path, tensor in after.items()):
         instance(*args, **kwargs)
 

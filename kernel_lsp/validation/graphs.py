@@ -18,7 +18,7 @@ from kernel_lsp.validation import guards, torch_work
 
 
 @dataclass
-class Held:
+class OneGraph:
     """What one graph has: launches, torch's operators, and the tensors in its memory that are still referenced."""
 
     launches: int = 0
@@ -52,31 +52,31 @@ class Held:
 class _Noting(TorchDispatchMode):
     """Notes what is captured, and keeps other modes away from it."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, noted: OneGraph) -> None:
         super().__init__()
-        self.held = held
+        self.noted = noted
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with _disable_current_modes():
             out = func(*args, **(kwargs or {}))
-        self.held.note(func, args, out)
+        self.noted.note(func, args, out)
         return out
 
 
 class Graphs:
     """The graphs of this process, while the hook is in.
 
-    ``captured`` and ``replayed``: those of the call. ``muted``: replays leave poison behind; ``integers``: see ``Held``.
+    ``captured`` and ``replayed``: those of the call. ``muted``: replays leave poison behind; ``integers``: see ``OneGraph``.
     ``refused``: nothing is captured, since launches are but compiled.
     """
 
     def __init__(self) -> None:
-        self.capturing: Held | None = None
-        self.captured: list[Held] = []
-        self.replayed: list[Held] = []
+        self.capturing: OneGraph | None = None
+        self.captured: list[OneGraph] = []
+        self.replayed: list[OneGraph] = []
         self.muted = self.refused = False
         self.integers: int | None = None
-        self._known: weakref.WeakKeyDictionary[Any, Held] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Any, OneGraph] = weakref.WeakKeyDictionary()
         kind = torch.cuda.CUDAGraph
         self._own = {name: getattr(kind, name) for name in ("capture_begin", "capture_end", "replay")}
         self._hooks = self._made()
@@ -98,24 +98,24 @@ class Graphs:
     def launches(self, made: int) -> int:
         """Those of a call that has ``made`` some itself. A graph of this very call has been warmed up by the same."""
         new, old = self._parted()
-        return max(made, sum(held.launches for held in new)) + sum(held.launches for held in old)
+        return max(made, sum(graph.launches for graph in new)) + sum(graph.launches for graph in old)
 
     def operators(self, made: torch_work.Work) -> torch_work.Work:
         """Those of torch in a call that has ``made`` some itself, as for ``launches``."""
         new, old = self._parted()
         found = {name: list(work) for name, work in made.items()}
-        for held in (*new, *old):
-            for name, (count, largest) in held.operators.items():
+        for graph in (*new, *old):
+            for name, (count, largest) in graph.operators.items():
                 before, largest_before = found.get(name, [0, 0])
-                total = max(before, count) if held in new else before + count
+                total = max(before, count) if graph in new else before + count
                 found[name] = [total, max(largest, largest_before)]
         return found
 
-    def _parted(self) -> tuple[list[Held], list[Held]]:
+    def _parted(self) -> tuple[list[OneGraph], list[OneGraph]]:
         """The graphs that were replayed: those that were captured in this call, and earlier ones."""
-        captured = [id(held) for held in self.captured]
-        new = [held for held in self.replayed if id(held) in captured]
-        return new, [held for held in self.replayed if id(held) not in captured]
+        captured = [id(graph) for graph in self.captured]
+        new = [graph for graph in self.replayed if id(graph) in captured]
+        return new, [graph for graph in self.replayed if id(graph) not in captured]
 
     def _made(self) -> dict[str, Any]:
         own = self._own
@@ -125,24 +125,24 @@ class Graphs:
             if self.refused:
                 raise RuntimeError("launches are but compiled now, a graph would have none of them")
             own["capture_begin"](graph, *args, **kwargs)
-            self.capturing = Held()
+            self.capturing = OneGraph()
             modes.append(_Noting(self.capturing))
             modes[-1].__enter__()
 
         def capture_end(graph: Any) -> None:
-            held, self.capturing = self.capturing, None
+            noted, self.capturing = self.capturing, None
             if modes:
                 modes.pop().__exit__(None, None, None)
             own["capture_end"](graph)
-            if held is not None:
-                self._known[graph] = held
-                self.captured.append(held)
+            if noted is not None:
+                self._known[graph] = noted
+                self.captured.append(noted)
 
         def replay(graph: Any) -> None:
-            held = self._known.get(graph) or Held()
-            self.replayed.append(held)
+            noted = self._known.get(graph) or OneGraph()
+            self.replayed.append(noted)
             if self.muted:
-                held.poison(self.integers)
+                noted.poison(self.integers)
             else:
                 own["replay"](graph)
 

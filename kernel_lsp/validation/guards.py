@@ -148,14 +148,14 @@ class Poisoned(TorchDispatchMode):
         kwargs = kwargs or {}
         if not self.guarding and (func in _UNINITIALISED or func in _FILLED):
             out = func(*args, **kwargs)
-            if func in _UNINITIALISED and _plain(out):
+            if func in _UNINITIALISED and _can_be_guarded(out):
                 poison(out)
             return out
         if func in _UNINITIALISED and (guarded := self._instead(func, args, kwargs)) is not None:
             return guarded
         out = func(*args, **kwargs)
         if func in _UNINITIALISED or func in _FILLED:
-            if not _plain(out):
+            if not _can_be_guarded(out):
                 return out
             guarded = self.guards.allocate(out, f"a buffer of shape {list(out.shape)} that it allocates")
             if func in _FILLED:
@@ -176,13 +176,13 @@ class Poisoned(TorchDispatchMode):
             out = func(*args, **{**kwargs, "device": torch.device("meta")})
         except (RuntimeError, TypeError, NotImplementedError):
             return None
-        if not _plain(out, on_meta=True):
+        if not _can_be_guarded(out, on_meta=True):
             return None
         where = torch.device(device)
         return self.guards.allocate(out, f"a buffer of shape {list(out.shape)} that it allocates", device=where)
 
 
-def _plain(out: Any, on_meta: bool = False) -> bool:
+def _can_be_guarded(out: Any, on_meta: bool = False) -> bool:
     """Whether a new tensor is one that can be guarded."""
     if type(out) is not torch.Tensor or out.numel() == 0 or out.layout is not torch.strided:
         return False

@@ -20,7 +20,7 @@ class Launches:
         self.swallowed: list[str] = []  # what those said that failed
         self.muted = False
         self.sought: frozenset[int] = frozenset()  # while muted: of tensors with as many elements ...
-        self.held: list[list[int]] = []  # ... what the launches were given, by checksum
+        self.checksums: list[list[int]] = []  # ... what the launches were given, by checksum
         self.compiling = False  # launches are compiled and not made
         self.streams: streams.Streams | None = None  # on a GPU: which streams the launches of a call go to
         self.graphs = graphs.Graphs()
@@ -33,7 +33,7 @@ class Launches:
         """Count from zero: launches, what was swallowed and held, graphs of a call."""
         self.count = 0
         self.swallowed = []
-        self.held = []
+        self.checksums = []
         self.graphs.reset()
 
 
@@ -54,7 +54,7 @@ def watch(interpreted: bool) -> Launches:
             return run(self, *args, grid=grid, warmup=warmup, **kwargs)
         if launches.muted:
             launches.count += 1
-            launches.held += _held([*args, *kwargs.values()], launches.sought)
+            launches.checksums += _checksums([*args, *kwargs.values()], launches.sought)
             return launches.kernels.get(self.__name__)
         if launches.streams is not None:
             launches.streams.note()
@@ -82,7 +82,7 @@ def watch(interpreted: bool) -> Launches:
     return launches
 
 
-def _held(arguments: list[Any], sought: frozenset[int]) -> list[list[int]]:
+def _checksums(arguments: list[Any], sought: frozenset[int]) -> list[list[int]]:
     tensors = [a for a in arguments if isinstance(a, torch.Tensor) and a.numel() in sought]
     with _disable_current_modes():  # it is not the candidate that computes here
         return [torch_work.checksum(t) for t in tensors]

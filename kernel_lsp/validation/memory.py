@@ -25,7 +25,7 @@ def span(tensor: torch.Tensor) -> int:
     return reach * tensor.element_size()
 
 
-def held(module: torch.nn.Module) -> int:
+def of_state(module: torch.nn.Module) -> int:
     """Bytes of a module's parameters and buffers."""
     return sum(size(t) for t in [*module.parameters(), *module.buffers()])
 

@@ -110,7 +110,7 @@ class Oracle:
         except torch.OutOfMemoryError:
             if memory.limited():
                 raise
-            self.no_double(f"its weights alone take {memory.text(2 * memory.held(self.module))}")
+            self.no_double(f"its weights alone take {memory.text(2 * memory.of_state(self.module))}")
         except Exception as error:
             self.no_double(f"the module cannot be copied: {type(error).__name__}")
 
@@ -156,15 +156,15 @@ class Oracle:
         if self.seed is not None:
             randomness.seed(self.seed)
         with torch.no_grad(), state.unchanged(self.module) as before:
-            held = attributes.held(self.module)
+            held = attributes.plain_tensors(self.module)
             with self.around(), recording:
                 eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
             after = state.changed(self.module, before)
             after |= attributes.replaced(self.module, held, after)
             facts: dict[str, list[int]] = {}
             if after:
-                beside = [*tensors_of(tree), *tensors_of(eager)]
-                facts = attributes.handled(self.module, held, before, beside, after)
+                other_tensors = [*tensors_of(tree), *tensors_of(eager)]
+                facts = attributes.handled(self.module, held, before, other_tensors, after)
                 eager = copied(eager)  # what is put back must not change the result
             first = {} if self.called else attributes.come_about(self.module, before, after)
         self.called = True

@@ -225,7 +225,7 @@ def _begun(
     )
     if example.bytes is not None:
         moved = [*tensors_of(tree), *tensors_of(reference.eager)]
-        shape.bytes = memory.held(referee.module) + sum(map(memory.size, moved))
+        shape.bytes = memory.of_state(referee.module) + sum(map(memory.size, moved))
     shape.flops = _flops(referee, tree) if example.flops is not None else None
     device = measurement.device
     if device is not None:

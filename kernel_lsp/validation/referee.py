@@ -82,7 +82,7 @@ class Referee:
     #: called between two checks: others of ours that wait to time may do so; raises GpuTaken where they do all the time
     give_way: Callable[[], None] = lambda: None
     compiling: TrialConnection | None = None  # a trial that compiles while another one's candidate is checked
-    beside: str = ""  # what other programs did on the device within the last of these contexts
+    other_work: str = ""  # what other programs did on the device within the last of these contexts
     waited: float = 0.0  # seconds for others to be done with the device
     result_bytes: int = 0  # of the module's results at the example's sizes
     #: done once, when the first candidate is loaded and before it is checked
@@ -139,7 +139,7 @@ class Referee:
     def has_room(self) -> bool:
         """Whether another trial can hold the weights and make its calls at the example's sizes beside what a check takes."""
         inputs = [leaf.example for leaf in self.inputs.leaves]
-        taken = _OF_A_CALL * (sum(map(memory.size, inputs)) + self.result_bytes) + 2 * memory.held(self.module)
+        taken = _OF_A_CALL * (sum(map(memory.size, inputs)) + self.result_bytes) + 2 * memory.of_state(self.module)
         return taken <= _SHARE * memory.free(inputs)
 
     def _whole(self, at_once: bool = False) -> schema.Verdict:

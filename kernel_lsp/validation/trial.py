@@ -120,7 +120,7 @@ class Trial:
 
     def buffers(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """The buffers as they are now, with the parameters and plain attributes that are asked for."""
-        named = dict(self.module.named_buffers()) | attributes.held(self.module, message.get("attributes", []))
+        named = dict(self.module.named_buffers()) | attributes.plain_tensors(self.module, message.get("attributes", []))
         if message.get("parameters"):
             named |= dict(self.module.named_parameters())
         return {}, {name: tensor.detach().clone() for name, tensor in named.items()}
@@ -236,7 +236,7 @@ class Trial:
         self.launches.graphs.integers = message.get("fresh_integers")
         self.launches.reset()
         paths = message.get("attributes", [])
-        held = attributes.held(self.module, paths)
+        held = attributes.plain_tensors(self.module, paths)
         values = {path: tensor.detach().clone() for path, tensor in held.items()}
         modes = [m.training for m in self.module.modules()]
         poisoned = guards.Poisoned(watch)
@@ -244,8 +244,8 @@ class Trial:
         with randomness.other():  # not where an earlier call of the candidate may have put the generators
             undrawn = randomness.state()
         grad_mode = bool(message.get("grad_mode"))
-        beside = streams.Streams(self.device) if self.device.type == "cuda" else None
-        self.launches.streams = beside
+        used_streams = streams.Streams(self.device) if self.device.type == "cuda" else None
+        self.launches.streams = used_streams
         joined = True
         if message.get("seed") is not None:
             randomness.seed(message["seed"])
@@ -256,8 +256,8 @@ class Trial:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
                 result = (out, trial_calls.gradients(self.module, out, wanted, cotangents)) if grad_mode else out
-            if beside is not None:
-                joined = beside.joined()
+            if used_streams is not None:
+                joined = used_streams.joined()
                 torch.cuda.synchronize()
         except Exception as error:
             traceback.print_exc()
@@ -274,7 +274,7 @@ class Trial:
             "joined": joined,
             "swallowed": self.launches.swallowed[:1],
             "operators": self.launches.graphs.operators(poisoned.operators),
-            "alone": poisoned.alone + self.launches.held,
+            "alone": poisoned.alone + self.launches.checksums,
             "random": randomness.state() != undrawn,
             "changed": self._changed()
             + ([] if [m.training for m in self.module.modules()] == modes else ["the module's training mode"]),

@@ -32,18 +32,18 @@ class Tree:
     Attributes:
         folders: what has to be watched to learn of the next change.
         files: the Python files and pyproject.toml under the roots; a folder with two paths counts once.
-        beside: the further files that were asked for, as far as they exist.
+        further: the files beside the roots that were asked for, as far as they exist.
         left_out: the first folder that was left out, because there are too many.
     """
 
     folders: dict[Path, Folder] = field(default_factory=dict)
     files: dict[Path, Stamp] = field(default_factory=dict)
-    beside: dict[Path, Stamp] = field(default_factory=dict)
+    further: dict[Path, Stamp] = field(default_factory=dict)
     left_out: Path | None = None
 
     def changed_since(self, before: Tree) -> set[Path]:
         """The files that are new, gone or have another stamp."""
-        old, new = before.files | before.beside, self.files | self.beside
+        old, new = before.files | before.further, self.files | self.further
         return {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
 
 
@@ -66,8 +66,8 @@ def stamp(path: Path | str) -> Stamp | None:
     return _stamp(found)
 
 
-def look(roots: Iterable[Path], beside: Iterable[Path] = (), most: int = MOST_FOLDERS) -> Tree:
-    """Everything under the roots (absolute paths), the shallowest folders first, and the state of the files ``beside``.
+def look(roots: Iterable[Path], further: Iterable[Path] = (), most: int = MOST_FOLDERS) -> Tree:
+    """Everything under the roots (absolute paths), the shallowest folders first, and the state of the ``further`` files.
 
     Links to folders are followed, each folder is entered once. Virtual environments are passed over.
     """
@@ -90,11 +90,11 @@ def look(roots: Iterable[Path], beside: Iterable[Path] = (), most: int = MOST_FO
             links.append(root)
         for folder in root.parents:
             _add(tree, folder, folder_child(folder, root))
-    for file in beside:
+    for file in further:
         if file not in tree.files:
             found = stamp(file)
             if found is not None:
-                tree.beside[file] = found
+                tree.further[file] = found
             _add_anchor(tree, file)
     for file in links:
         _add_anchor(tree, Path(os.path.realpath(file)))

@@ -52,7 +52,7 @@ class Watcher:
         self, roots: Iterable[Path], changed: Changed, say: Callable[[UserError], None], *, poll: bool = False
     ) -> None:
         self._roots = list(roots)
-        self._beside: frozenset[Path] = frozenset()
+        self._further: frozenset[Path] = frozenset()
         self._changed = changed
         self._say = say
         self._poll = poll
@@ -84,8 +84,8 @@ class Watcher:
     def watch_also(self, files: Iterable[Path]) -> None:
         """The further files, there or not, whose changes count, instead of those named before."""
         now = frozenset(files)
-        if now != self._beside:
-            self._beside = now
+        if now != self._further:
+            self._further = now
             self._wake()
 
     def watch_only(self, roots: Iterable[Path]) -> None:
@@ -138,7 +138,7 @@ class Watcher:
     async def _settle(self) -> Tree:
         """Look, and watch what is there. Folders that came before they were watched are looked at again."""
         for _ in range(_TURNS):
-            tree, processor, seconds = await asyncio.to_thread(_timed_look, self._roots, self._beside)
+            tree, processor, seconds = await asyncio.to_thread(_timed_look, self._roots, self._further)
             self._pause = max(POLL_SECONDS, processor / _POLL_SHARE, seconds / _POLL_WAIT)
             if tree.left_out is not None:
                 self._say_once(TooManyFolders(most=len(tree.folders), path=str(tree.left_out)))
@@ -178,10 +178,10 @@ class Watcher:
             notifier.close()
 
 
-def _timed_look(roots: Iterable[Path], beside: Iterable[Path]) -> tuple[Tree, float, float]:
+def _timed_look(roots: Iterable[Path], further: Iterable[Path]) -> tuple[Tree, float, float]:
     """A look with the seconds that it took, of the processor and in all."""
     processor, began = time.thread_time(), time.monotonic()
-    return look(roots, beside), time.thread_time() - processor, time.monotonic() - began
+    return look(roots, further), time.thread_time() - processor, time.monotonic() - began
 
 
 def _notifier(woken: Callable[[], None]) -> Notifier:

@@ -30,7 +30,7 @@ def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         if referee.mode == "interpreter":
             return {"comparison": schema.to_json(schema.SpeedComparison(missing=validating.why_no_gpu()))}
         found = paired_timing.compare(referee, sources, emit)
-        found.beside = referee.beside
+        found.beside = referee.other_work
         return {"comparison": schema.to_json(found)}
     finally:
         reach.kill()

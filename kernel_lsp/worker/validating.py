@@ -128,7 +128,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 return answer | {"measurement": schema.to_json(measurement), "spent": referee.spent}
         finally:
             all_at_once.kill()
-        measurement.beside = referee.beside
+        measurement.beside = referee.other_work
         of_the_first, fastest = referee.progress, 0
         order = tuning.by_time(tried)
         for trial, i in zip(connections[2:], order, strict=False):
@@ -324,12 +324,12 @@ def _unmarked(given: dict[str, Any]) -> UnmarkedProcess | None:
 @contextlib.contextmanager
 def _alone(referee: Referee, lock: gpu_lock.GpuLock) -> Iterator[None]:
     """Have the GPU alone, and note what other programs did there meanwhile: at the end, before others of ours go on."""
-    referee.beside = ""
+    referee.other_work = ""
     with gpu_lock.alone(lock) as said:
         try:
             yield
         finally:
-            referee.beside = said()
+            referee.other_work = said()
 
 
 def _about_forward(inputs: Inputs, module: torch.nn.Module) -> None:
@@ -359,7 +359,7 @@ def _measurement(
         return None, None
     try:
         measurement, rates = measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
-        measurement.beside = referee.beside
+        measurement.beside = referee.other_work
         return measurement, rates
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None

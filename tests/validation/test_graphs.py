@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernel_lsp.validation.graphs import Graphs, Held
+from kernel_lsp.validation.graphs import Graphs, OneGraph
 from kernel_lsp.validation.launches import Launches
 from kernel_lsp.validation.precompiling import precompile
 
 
 class Noted(TorchDispatchMode):
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: OneGraph) -> None:
         super().__init__()
         self.held = held
 
@@ -23,7 +23,7 @@ class Noted(TorchDispatchMode):
 
 def test_a_graph_counts_in_each_replay_and_once_in_the_call_that_warms_it_up() -> None:
     graphs = Graphs()
-    held = Held(launches=3, operators={"aten.mm": [2, 100], "aten.sort": [1, 10]})
+    held = OneGraph(launches=3, operators={"aten.mm": [2, 100], "aten.sort": [1, 10]})
     made = {"aten.mm": [2, 90]}
     graphs.captured, graphs.replayed = [held], [held]
     assert graphs.launches(3) == 3 and graphs.operators(made) == {"aten.mm": [2, 100], "aten.sort": [1, 10]}
@@ -36,7 +36,7 @@ def test_a_graph_counts_in_each_replay_and_once_in_the_call_that_warms_it_up() -
 
 
 def test_what_was_allocated_in_a_graph_is_poisoned_and_nothing_else() -> None:
-    held = Held()
+    held = OneGraph()
     weight, given = torch.ones(4, 4), torch.ones(4)
     with Noted(held):
         seen = weight.view(2, 8)

@@ -40,10 +40,10 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_waited_for_where_it_would_come(tmp_path: Path) -> None:
-    tree = look([tmp_path / "a/b"], beside=[tmp_path / "lib/helper.py"])
+    tree = look([tmp_path / "a/b"], further=[tmp_path / "lib/helper.py"])
     assert not tree.files and tree.folders[tmp_path].only == {"a", "lib"}
     (tmp_path / "lib").mkdir()
-    tree = look([tmp_path / "a/b"], beside=[tmp_path / "lib/helper.py"])
+    tree = look([tmp_path / "a/b"], further=[tmp_path / "lib/helper.py"])
     assert tree.folders[tmp_path / "lib"].only == {"helper.py"}
 
 

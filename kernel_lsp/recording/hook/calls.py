@@ -180,17 +180,17 @@ def install(config: dict[str, Any]) -> Recorder:
 
     recorder = Recorder(config)
     module_class: Any = torch.nn.Module
-    plain = module_class.__call__
-    module_class.__call__ = _noting_call(recorder, plain)
+    original = module_class.__call__
+    module_class.__call__ = _noting_call(recorder, original)
     module_class.__init__ = _noting_init(recorder, module_class.__init__)
     dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None and getattr(dynamo, "unpatched_nn_module_call", None) is plain:
+    if dynamo is not None and getattr(dynamo, "unpatched_nn_module_call", None) is original:
         dynamo.unpatched_nn_module_call = module_class.__call__  # type: ignore[attr-defined]
     writing.install(recorder)
     return recorder
 
 
-def _noting_call(recorder: Recorder, plain: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_call(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     import torch
 
     is_compiling = torch.compiler.is_compiling
@@ -200,19 +200,19 @@ def _noting_call(recorder: Recorder, plain: Callable[..., Any]) -> Callable[...,
 
     def _wrapped_call_impl(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_compiling():
-            return plain(self, *args, **kwargs)
+            return original(self, *args, **kwargs)
         entry = classes.get(type(self))
         stack = thread.stack
         if entry is None:
             entry = learn(type(self))
         if (stack and not entry.tracked) or entry.wrapper:
-            return plain(self, *args, **kwargs)
+            return original(self, *args, **kwargs)
         entry.calls += 1
         if entry.calls >= entry.next:
             return sampled(entry, stack, self, args, kwargs)
         stack.append(entry)
         try:
-            return plain(self, *args, **kwargs)
+            return original(self, *args, **kwargs)
         finally:
             stack.pop()
 
@@ -242,7 +242,7 @@ def _noting_call(recorder: Recorder, plain: Callable[..., Any]) -> Callable[...,
         stack.append(entry)
         started = clock()
         try:
-            result = plain(self, *args, **kwargs)
+            result = original(self, *args, **kwargs)
         finally:
             ended = clock()
             stack.pop()
@@ -264,13 +264,13 @@ def _noting_call(recorder: Recorder, plain: Callable[..., Any]) -> Callable[...,
     return _wrapped_call_impl
 
 
-def _noting_init(recorder: Recorder, plain: Callable[..., None]) -> Callable[..., None]:
+def _noting_init(recorder: Recorder, original: Callable[..., None]) -> Callable[..., None]:
     import torch
 
     is_compiling = torch.compiler.is_compiling
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        plain(self, *args, **kwargs)
+        original(self, *args, **kwargs)
         if not is_compiling():
             with contextlib.suppress(Exception):  # a frame without what is looked for, a module that cannot be hashed
                 recorder.note_init(self)

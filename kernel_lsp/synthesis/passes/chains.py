@@ -33,11 +33,16 @@ def chains(graph: Graph) -> dict[Value, Value]:
     result: dict[Value, Value] = {}
     for second in order.values:
         op = second.op
-        if not isinstance(op, Contract) or not _plain(op) or len(op.summed) != 1 or op.size(op.summed) == ONE:
+        if (
+            not isinstance(op, Contract)
+            or not _is_plain_product(op)
+            or len(op.summed) != 1
+            or op.size(op.summed) == ONE
+        ):
             continue
         for first in _products_before(op.left):
             known = first in result or first in result.values()
-            if known or not _plain(first.op):
+            if known or not _is_plain_product(first.op):
                 continue
             inside = between(first, op.left, order)
             if not all(isinstance(v.op, Pointwise | View | Reduce) for v in inside):
@@ -74,7 +79,7 @@ def moved(graph: Graph, completes: dict[Value, Value], chained: dict[Value, Valu
     return result
 
 
-def _plain(op: object) -> bool:
+def _is_plain_product(op: object) -> bool:
     """Whether it is a product of matrices as they are, not in parts, planes or float8, and no convolution."""
     if not isinstance(op, Contract) or op.outer or op.exact is not None or op.convolves or op.tf32 or op.full_sums:
         return False
@@ -114,7 +119,7 @@ def between(first: Value, left: Value, order: Order | None = None) -> list[Value
     return [v for v in candidates if order.above[v] & bit]
 
 
-def beside(first: Value, left: Value, apart: set[Value]) -> list[Value]:
+def computed_on_the_way(first: Value, left: Value, apart: set[Value]) -> list[Value]:
     """What a kernel computes on its way from ``first`` to ``left``: what is between, and what it meets there, but for what is ``apart``."""
     inside = set(between(first, left))
     found: dict[Value, None] = {}

@@ -9,7 +9,7 @@ from ..graph.value import Contract, Fold, Partial, Sample, Value, View, operands
 from ..kernel.domain import Unalignable
 from ..kernel.execution_plan import Materialise
 from ..kernel.reads import beneath
-from .chains import beside, between, place_chain
+from .chains import between, computed_on_the_way, place_chain
 from .fusion import addressable, cheap_prologue, needed_again, place_product, planes, rounding, seldom_prologue
 from .host_views import APART
 from .tile_parts import PIXELS
@@ -123,7 +123,7 @@ def _store_chain(planner: Planner, root: Value, product: Value, first: Value) ->
     inside = {first, *between(first, op.left)}
     while True:
         apart = {*planner.plan.stored, *planner.completes, *planner.forced}
-        tree = {*_epilogue_tree(planner, root, product), *beside(first, op.left, apart), product, first}
+        tree = {*_epilogue_tree(planner, root, product), *computed_on_the_way(first, op.left, apart), product, first}
         for v in tree - {product, first}:
             for o in operands(v):
                 if o not in planner.plan.stored and o not in tree:

@@ -85,7 +85,7 @@ class Host:
     checks_indices: bool = False
 
     @property
-    def held(self) -> list[tuple[str, Value]]:
+    def of_module(self) -> list[tuple[str, Value]]:
         """Those parameters that the module holds."""
         return [(name, v) for name, v in self.parameters if input_of(v).kind != "argument"]
 

@@ -98,7 +98,7 @@ def written(
         signature,
         host.parameters,
         host.requires,
-        contiguous=list(host.plan.held),
+        contiguous=list(host.plan.contiguous),
         bounded=not host.plan.wide,
     )
     return Written(host, function, signature, base, alias, checks)
@@ -120,7 +120,7 @@ def compose(
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
     named = named_results.definitions(graph.output_spec, type(module).__module__, made.alias)
     records = named_results.has_dataclasses(graph.output_spec)
-    ahead = replayed and replay.begins_ahead(_given(host), len(host.held), _counted(host, graph))
+    ahead = replayed and replay.begins_ahead(_given(host), len(host.of_module), _counted(host, graph))
     standard = [*(replay.imports(ahead=ahead, records=records) if replayed else []), *(["import sys"] if named else [])]
     own = [*named_results.imports(graph.output_spec), *import_lines(import_from, import_file, outer, made.alias)]
     said = _module_docstring(class_name, graph, host, hints, replayed, counters(module))
@@ -154,7 +154,7 @@ def _given(host: Host) -> list[str]:
 
 
 def _replays(class_name: str, host: Host, graph: Graph, ahead: bool, records: bool) -> list[str]:
-    strides = any(v.shape and all(v is not other for other in host.plan.held) for _, v in host.held)
+    strides = any(v.shape and all(v is not other for other in host.plan.contiguous) for _, v in host.of_module)
     changes = bool(_counted(host, graph))
     torch_calls = host.torch_calls > 0
     return replay.definitions(
@@ -164,8 +164,8 @@ def _replays(class_name: str, host: Host, graph: Graph, ahead: bool, records: bo
 
 def _counted(host: Host, graph: Graph) -> list[int]:
     """The places, in what the module holds, of buffers whose version counters a call raises."""
-    held = enumerate(v for _, v in host.held)
-    return [i for i, v in held if v in graph.updates and input_of(v).source not in graph.uncounted]
+    of_module = enumerate(v for _, v in host.of_module)
+    return [i for i, v in of_module if v in graph.updates and input_of(v).source not in graph.uncounted]
 
 
 #: what a file says of products that were rounded because the setting ``precision`` asked for it
@@ -267,7 +267,7 @@ def _class(
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
     given = _given(host)
-    state = [(variable, input_of(v).source) for variable, v in host.held]
+    state = [(variable, input_of(v).source) for variable, v in host.of_module]
     inside = f"self._in_envelope({passed})"
     first, test = f"if not {inside}:", "Whether the kernels were validated for such arguments, parameters and settings."
     names = Names({name, *signature.names})

@@ -117,7 +117,7 @@ Operation = Contiguous | DefineSize | Allocate | Launch | TakeView | CallTorch |
 
 @dataclass
 class HostPlan:
-    """``inputs``: what the host function is given, forward's own arguments first; ``held``: parameters that must be contiguous.
+    """``inputs``: what the host function is given, forward's own arguments first; ``contiguous``: parameters that must be so.
 
     ``sizes``: where each size symbol is read.
     """
@@ -125,7 +125,7 @@ class HostPlan:
     inputs: list[Value]
     sizes: dict[sympy.Symbol, Place]
     wide: bool = False  # a tensor has more elements than 32 bits can number
-    held: list[Value] = field(default_factory=list)
+    contiguous: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
 
 
@@ -165,7 +165,7 @@ def host_plan(
         if op.kind in ("argument", "attribute") or op.source in scattered:
             result.operations.append(Contiguous(value))
         else:
-            result.held.append(value)
+            result.contiguous.append(value)
     result.operations += [DefineSize(symbol) for symbol in defined]
     replaced = _in_place(plan, graph, scattered)
     between = name_between(plan)
