@@ -250,7 +250,10 @@ class RecordedMix:
 
 @dataclass
 class Measurement:
-    """Times of eager, torch.compile and the kernel. ``missing`` says why something was not measured.
+    """Times of eager, torch.compile and the kernel.
+
+    ``missing`` says why something was not measured, and ``compiled_missing`` why torch.compile was not, in words that each surface adapts
+    where it shows them (``UserError.neutral``).
 
     The first of ``shapes`` is the example's; those that ``kernel-lsp record`` saw, and no other, come after it.
     """

@@ -42,9 +42,11 @@ def checked_of(
     if report.regression:
         one.regression = Regression(report.regression, measurement.comparison if measurement is not None else None)
     if measurement is None or not any(shape.kernel for shape in measurement.shapes):
-        one.not_measured = ((measurement.missing if measurement else "") or "the kernel was not timed").rstrip(".")
+        one.not_measured = adapted((measurement.missing if measurement else "") or "the kernel was not timed").rstrip(
+            "."
+        )
     elif measurement.comparison is not None:
-        one.not_measured = measurement.comparison.missing.rstrip(".")
+        one.not_measured = adapted(measurement.comparison.missing).rstrip(".")
 
     def add(kind: str, message: str, action: str = "", code: str = "") -> None:
         fails = kind in fail_on

@@ -11,6 +11,7 @@ from kernel_lsp import claims, envelope_sizes, schema, speedup
 from kernel_lsp.commands.report_table import ERROR, ERRORS, Column, names, shown
 from kernel_lsp.commands.run_jobs import Task
 from kernel_lsp.commands.wrapping import PIPED
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs import sources
 from kernel_lsp.speedup import skipped_text
 
@@ -246,10 +247,12 @@ def _files_line(tasks: Sequence[Task], page: str) -> str:
 
 
 def missing(tasks: Sequence[Task]) -> list[str]:
-    """Why something was not measured, each reason once."""
+    """Why something was not measured, each reason once, in the words of the command line."""
     validated = [entry for task in tasks if (entry := shown(task)) is not None]
     measured = [entry.measurement for entry in validated if entry.measurement is not None]
-    return list(dict.fromkeys(text for one in measured for text in (one.missing, one.compiled_missing) if text))
+    return list(
+        dict.fromkeys(adapted(text) for one in measured for text in (one.missing, one.compiled_missing) if text)
+    )
 
 
 def _device_text(device: schema.Device | None) -> str:

@@ -72,7 +72,7 @@ async def _measure(run: Run, shape: schema.ShapeMeasurement, modes: list[str], k
         async with run.timing():
             answer = await device_requests.baseline(run, modes)
     except errors.UserError as error:
-        return f"torch.compile: {error}"
+        return f"torch.compile: {error.neutral()}"
     for mode, found in answer["modes"].items():
         _fill(shape, mode, found, key, _store(store_of(run.settings)))
     return "; ".join(answer["missing"].values())

@@ -73,8 +73,8 @@ async def validate(
             raise
         _leave_unfinished(validated.verdict, error)
         # What was already found out stays true; only what comes after it is missing.
-        validated.measurement = validated.measurement or schema.Measurement(missing=str(error))
-        validated.measurement.compiled_missing = validated.measurement.compiled_missing or str(error)
+        validated.measurement = validated.measurement or schema.Measurement(missing=error.neutral())
+        validated.measurement.compiled_missing = validated.measurement.compiled_missing or error.neutral()
         return validated
     finally:
         run.validating = ""
@@ -124,7 +124,7 @@ async def tune(run: Run, candidates: list[schema.Candidate], percentage: Callabl
         for entry in entries.values():
             _leave_unfinished(entry.verdict, error)
         # What was already found out stays true; only what comes after it is missing.
-        entries[0].measurement = schema.Measurement(missing=str(error), compiled_missing=str(error))
+        entries[0].measurement = schema.Measurement(missing=error.neutral(), compiled_missing=error.neutral())
         return
     finally:
         run.validating = ""
@@ -162,7 +162,7 @@ async def baseline(run: Run, modes: list[str]) -> dict[str, Any]:
     except errors.UserError as error:
         if not known:
             raise
-        why = f"torch.compile: {error}"
+        why = f"torch.compile: {error.neutral()}"
         return {"modes": known, "missing": {mode: why for mode in modes if mode not in known}}
     _note(run, answer)
     return answer  # type: ignore[no-any-return]
@@ -180,7 +180,7 @@ async def compare(run: Run, sources: list[str], precision: str) -> schema.SpeedC
     try:
         answer = await run.ask_on_device("compare", params, stage, on_event)
     except errors.UserError as error:
-        return schema.SpeedComparison(missing=str(error))
+        return schema.SpeedComparison(missing=error.neutral())
     _note(run, answer)
     return schema.from_json(schema.SpeedComparison, answer["comparison"])  # type: ignore[no-any-return]
 

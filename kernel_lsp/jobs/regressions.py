@@ -51,7 +51,7 @@ async def compare(run: Run, validated: schema.Validated, known: Validation | Non
         rival = await asyncio.to_thread(_rival, key, measurement, store)
     except StoreUnusable as error:
         warn(run, error)
-        measurement.comparison = schema.SpeedComparison(missing=str(error))
+        measurement.comparison = schema.SpeedComparison(missing=error.neutral())
         return
     if rival is not None and is_called_for(took, rival.kernel, known, settings.regression_threshold):
         measurement.comparison = await _measured(run, validated.candidate.source, rival, key)

@@ -44,7 +44,7 @@ def _entry(i: int, validated: Validated, report: Report, unit: number_text.Micro
     """A body of its own with two rows: the figures, in so many columns, and what there is to open."""
     candidate, verdict = validated.candidate, validated.verdict
     time, ratio = _time(validated), number_text.known(speedups(validated.measurement)[0])
-    missing = validated.measurement.missing if validated.measurement is not None else ""
+    missing = adapted(validated.measurement.missing) if validated.measurement is not None else ""
     line = f" (line {verdict.line})" if verdict.line else ""
     row: list[Child] = [
         str(i + 1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernel_lsp.claims import Claim
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.kernel_file import KernelFile
 from kernel_lsp.schema import CORRECT, Device, Measurement, Report, Verdict
 from kernel_lsp.store.history import Entry
@@ -56,7 +57,7 @@ class Facts:
     @property
     def not_timed(self) -> str:
         """Why there is none; "" where that was not recorded."""
-        return self.measurement.missing.rstrip(".") if self.measurement is not None else ""
+        return adapted(self.measurement.missing).rstrip(".") if self.measurement is not None else ""
 
     @property
     def limits(self) -> list[str]:

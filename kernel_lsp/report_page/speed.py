@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import number_text
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing
 from kernel_lsp.speedup import factor
 
@@ -29,7 +30,7 @@ def speed(facts: Facts) -> Markup:
     measurement = facts.measurement
     assert measurement is not None
     parts = [_shape(shape, measurement) for shape in measurement.shapes]
-    missing = [*_missing(measurement), *([measurement.missing.rstrip(".")] if measurement.missing else [])]
+    missing = [*_missing(measurement), *([adapted(measurement.missing).rstrip(".")] if measurement.missing else [])]
     notes = [f"Not measured: {'; '.join(missing)}."] if missing else []
     notes += [why] if (why := why_none(facts)) else []
     notes.append("Bars are medians; the whiskers reach from the 20th to the 80th percentile. Shorter is better.")
@@ -50,7 +51,11 @@ def _missing(measurement: Measurement) -> list[str]:
     for name, label in (("kernel", "the kernel"), ("compiled", "torch.compile"), ("eager", "eager")):
         count = sum(number_text.timed(getattr(shape, name)) is None for shape in measurement.shapes)
         of = f" at {count} of {len(measurement.shapes)} sets of shapes" if count < len(measurement.shapes) else ""
-        why = measurement.compiled_missing.removeprefix("torch.compile: ").rstrip(".") if name == "compiled" else ""
+        why = (
+            adapted(measurement.compiled_missing).removeprefix("torch.compile: ").rstrip(".")
+            if name == "compiled"
+            else ""
+        )
         found += [f"{label}{of}{f' ({why})' if why else ''}"] if count else []
     return found
 

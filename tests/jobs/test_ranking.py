@@ -10,6 +10,9 @@ import sys
 import pytest
 
 from kernel_lsp import analysis, class_schema, kernel_file, schema
+from kernel_lsp.commands.report_lines import missing
+from kernel_lsp.commands.run_jobs import Task
+from kernel_lsp.errors import surface
 from kernel_lsp.jobs import baselines
 from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.recording import files
@@ -60,10 +63,14 @@ for line in sys.stdin:
             print("recorded", [one["calls"] for one in params["recorded"]["shapes"]], file=log, flush=True)
         first = TIMES[variants[0]]
         right = {"status": "ok", "mode": "gpu"}
-        verdict = {"status": first, "reason": "made up"} if isinstance(first, str) and first != "dies" else right
+        verdict = {"status": first, "reason": "made up"} if isinstance(first, str) and first not in ("dies", "late") else right
         say(id=number, event="verdict", data={"index": 0, "verdict": verdict})
         if first == "dies":
             sys.exit(9)
+        if first == "late":
+            late = "No time for it. Raise kernelLsp.seconds."
+            say(id=number, error={"code": "WorkerTimedOut", "message": late})
+            continue
         answer = {"verdicts": {"0": verdict}, "tried": [], "fastest": 0, "measurement": None}
         if verdict is right:
             times = [TIMES[v] for v in variants]
@@ -211,6 +218,19 @@ async def test_a_worker_that_dies_after_the_verdict_leaves_the_verdict(imagined,
     assert chosen.verdict.status == "ok"
     assert "exit status 9" in chosen.measurement.missing
     assert kernel_file.read(kernel_file.find_kernel(path, "Tiny")).claim.verdict.status == "ok"
+
+
+async def test_why_nothing_was_measured_is_kept_in_words_for_any_surface(imagined, module):
+    """A command names its option where it shows them; an editor, which may show the same report, its setting."""
+    jobs, _ = imagined({"a": "late", "b": 40.0})
+    path = module()
+    with surface.command_line({"seconds"}):
+        job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+        measurement = job.report.candidates[job.report.chosen].measurement
+        said = "Raise kernelLsp.seconds."
+        assert measurement.missing.endswith(said) and measurement.compiled_missing.endswith(said)
+        task = Task("module.py::Tiny", None, job)
+        assert missing([task]) == [measurement.missing.replace("kernelLsp.seconds", "--seconds")]
 
 
 async def test_the_worker_is_told_of_recorded_shapes_but_in_an_evaluation(imagined, module, tmp_path):
