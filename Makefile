@@ -3,8 +3,8 @@
 # make test-corpus  all of the hostile and honest kernels (tests/validation/adversarial) and all of the tests of the
 #               confinement, of which make test and make test-slow run a few of each kind
 # make test-slow  the tests that take long: the rest of what make test runs a part of, but for test-cases and test-corpus
-# make test-cases  all of the synthesizer's cases, those marked cases, too: make test and make test-slow, and with them .ci/run, leave out those
-#               that differ little from another, and most of what is written with tensors that take no memory
+# make test-cases  what is marked cases or listed in tests/alike.txt, since it differs little from another test: make test and make test-slow, and with
+#               them .ci/run, leave it out
 # make test-opinfo  PyTorch's own sample inputs of each of its operators against the synthesizer (about an hour); writes
 #               benchmarks/results/opinfo.md. OPINFO_FLAGS="--most 4 --only add,sum" is less
 # make test-opinfo-sample  a fixed part of those, of which make test runs a few
@@ -57,7 +57,7 @@ test-slow: $(INSTALLED)
 	$(PYTEST) -m "slow and not corpus and not cases"
 
 test-cases: $(INSTALLED)
-	$(PYTEST) -m "cases or slow or not slow" tests/synthesis/test_cases.py tests/synthesis/test_golden.py tests/specimen/test_faking.py
+	$(PYTEST) -m "cases and not corpus"
 
 test-corpus: $(INSTALLED)
 	$(PYTEST) -m "slow or not slow" tests/validation/adversarial tests/confinement

@@ -17,6 +17,8 @@ from tests import nursery
 GPU = Path("/dev/nvidiactl").exists()
 #: What takes long, which make test leaves to make test-slow; tools/long_tests.py makes the list of a run's durations.
 LONG = frozenset(Path(__file__).with_name("long.txt").read_text().splitlines())
+#: What takes long and differs little from another test, which make test-cases alone runs.
+ALIKE = frozenset(Path(__file__).with_name("alike.txt").read_text().splitlines())
 #: Each test file runs in one process of pytest-xdist, since most have something to start, or to make, that takes long; so do these together.
 TOGETHER = {
     "confinement/": "confinement",
@@ -76,10 +78,15 @@ def bugs_of_lowerings_raise() -> Iterator[None]:
 def gpu_driver_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a stand-in for the driver's NVML."""
     compiler = shutil.which("cc") or pytest.skip("no C compiler for a stand-in for NVML")
-    folder = tmp_path_factory.mktemp("nvml")
-    source = Path(__file__).with_name("nvml_stand_in.c")
-    command = [str(compiler), "-shared", "-fPIC", "-o", str(folder / "libnvidia-ml.so.1"), str(source)]
-    subprocess.run(command, check=True, timeout=60)
+    # One for the processes of pytest-xdist: workers that find it under another path are warmed up anew (tests/nursery/warm.py).
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "nvml"
+    folder.mkdir(exist_ok=True)
+    if not (library := folder / "libnvidia-ml.so.1").exists():
+        mine = folder / f".{os.getpid()}"
+        source = Path(__file__).with_name("nvml_stand_in.c")
+        subprocess.run([str(compiler), "-shared", "-fPIC", "-o", str(mine), str(source)], check=True, timeout=60)
+        mine.rename(library)  # whole at once: another process may look
     return folder
 
 
@@ -99,8 +106,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(here).as_posix()
         group = next((group for start, group in TOGETHER.items() if place.startswith(start)), place)
         item.add_marker(pytest.mark.xdist_group(group))
-        if item.nodeid.removeprefix("tests/") in LONG:
+        name = item.nodeid.removeprefix("tests/")
+        if name in LONG:
             item.add_marker(pytest.mark.slow)
+        if name in ALIKE:
+            item.add_marker(pytest.mark.cases)
     if GPU:
         return
     for item in items:

@@ -1,15 +1,18 @@
-"""tests/long.txt names tests that there are."""
+"""tests/long.txt and tests/alike.txt name tests that there are."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent
 
 
-def test_what_takes_long_is_there() -> None:
-    listed = (TESTS / "long.txt").read_text().splitlines()
+@pytest.mark.parametrize("name", ["long.txt", "alike.txt"])
+def test_what_is_listed_is_there(name: str) -> None:
+    listed = (TESTS / name).read_text().splitlines()
     assert listed == sorted(set(listed)) and len(listed) > 100
     for line in listed:
         file, *names = re.sub(r"\[.*", "", line).split("::")

@@ -1,4 +1,4 @@
-"""A part of PyTorch's operators as `make test-opinfo` validates them all; the rest of what is right, under `make test-slow`."""
+"""A part of PyTorch's operators as `make test-opinfo` validates them all; more of what is right, under `make test-slow` and `make test-cases`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEW = [
     ("where", ""),
     ("addcdiv", ""),
 ]
-#: more of them, for `make test-slow`
+#: more of them, for `make test-slow`, and those of tests/alike.txt for `make test-cases` and `make test-opinfo-sample`
 MORE = [
     (name, "")
     for name in [

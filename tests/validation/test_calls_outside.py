@@ -31,7 +31,7 @@ Validate = Callable[..., dict[str, Any]]
 
 
 def slow(*values: str) -> Any:
-    """Parameters that make test-slow has: make test has one of each kind."""
+    """Parameters that make test-slow or make test-cases has: make test has one of each kind."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
@@ -40,7 +40,7 @@ def step_of(verdict: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Of those that are corpus files, which are validated there, too, make test has one or two; make test-slow has all.
+# Of those that are corpus files, which are validated there, too, make test has one or two, make test-slow more, make test-cases the rest.
 @pytest.mark.parametrize("tell", [*TELLS[:2], *(pytest.param(tell, marks=pytest.mark.slow) for tell in TELLS[2:])])
 def test_who_is_right_only_where_it_sees_a_validation_is_cheating(validate: Validate, tell: str) -> None:
     entry = corpus.read(f"tampering/{tell}")

@@ -202,7 +202,7 @@ LINES = {
 }
 
 
-#: like another of these, or like a file of the corpus that make test validates: make test-slow has them
+#: like another of these, or like a file of the corpus that make test validates: make test-slow and make test-cases have them
 LIKE_ANOTHER = {
     *("a constant", "an ignored bias", "an unwritten row", "ignored strides", "a tuple", "no tensor", "another dtype"),
     *("a parameter of another shape", "a crash", "an exit", "an import that fails", "a result kept by its address"),

@@ -16,7 +16,7 @@ from tests.synthesis.cases import CASES
 
 
 def slow(*values: str) -> Any:
-    """Parameters that make test-slow has: make test has another case with such a schedule."""
+    """Parameters that make test-slow or make test-cases has: make test has another case with such a schedule."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 

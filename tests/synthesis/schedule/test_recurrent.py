@@ -125,7 +125,7 @@ def test_layers_of_a_stack_run_in_one_launch() -> None:
 
 
 def slow(*values: str) -> Any:
-    """Parameters that make test-slow has: make test has another layer with such a schedule."""
+    """Parameters that make test-slow or make test-cases has: make test has another layer with such a schedule."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
