@@ -1,29 +1,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.synthesis import running
+
 
 @pytest.fixture(scope="session")
 def interpreter() -> Iterator[Any]:
     """A process with Triton's interpreter, which runs cases: see interpret.py."""
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("interpret.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=dict(os.environ, OMP_NUM_THREADS="1"),
-    )
+    process = running.start()
     yield process
-    assert process.stdin is not None
-    process.stdin.close()
-    process.wait(20)
+    running.end(process)
 
 
 @pytest.fixture(scope="session")

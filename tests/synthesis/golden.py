@@ -1,18 +1,20 @@
 """The text of kernels as it was when somebody last looked at it: ``tests/synthesis/golden/``.
 
-``make golden`` writes the files anew, ``python -m tests.synthesis.golden NAME ...`` some of them; what changes there is read in the review of the change. Those of ``samples/`` are
-called ``sample_…``, the others after their case.
+``make golden`` writes the files anew, ``python -m tests.synthesis.golden NAME ...`` some of them; what changes there is read in the review of the change. A case
+whose text has changed runs under the interpreter first: what is not right is not written. Those of ``samples/`` are called ``sample_…``, the others after their case.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tests.synthesis import running
 from tests.synthesis.cases import CASES, Case, made, proposed
 
 #: whose torch.export they follow: others decompose an operator here and there in another way
@@ -80,7 +82,7 @@ _ALSO = (
     *("in_tiles_group_norm", "in_tiles_float16_pool", "in_tiles_batch_norm", "in_tiles_stored"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
-#: make test writes and runs every second one of these; make test-slow has the rest
+#: Make test writes and runs every second one of these. Make test-slow writes the rest, make test-cases runs them, too.
 REST = CHOSEN[1::2]
 
 
@@ -135,14 +137,30 @@ def _sample(name: str) -> tuple[Any, tuple[Any, ...], list[Any], str]:
     return kind, tuple(init), list(module.get_inputs()), path.stem
 
 
-def main(wanted: list[str]) -> None:
+def main(wanted: list[str]) -> int:
+    """Write the texts, but for those of cases that are not right when they run. The number of these."""
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.txt"):
         if path.stem not in NAMES:
             path.unlink()
-    for name in wanted or NAMES:
-        (FOLDER / f"{name}.txt").write_text(made_of(name)[0])
+    faults = 0
+    with tempfile.TemporaryDirectory() as folder:
+        process = running.start()
+        for name in wanted or NAMES:
+            text, path = made_of(name)[0], FOLDER / f"{name}.txt"
+            if path.exists() and path.read_text() == text:
+                continue
+            # Those of the samples are validated by make demo.
+            if name in CASES and (
+                fault := running.fault(name, running.run(process, name, Path(folder), variant=WAYS.get(name, "")))
+            ):
+                faults += 1
+                print(f"{name} is not written: {fault}", file=sys.stderr)
+                continue
+            path.write_text(text)
+        running.end(process)
+    return faults
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]) > 0)

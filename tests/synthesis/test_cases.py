@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.synthesis import golden
+from tests.synthesis import golden, running
 from tests.synthesis.cases import CASES
 
 #: what takes the interpreter, or the planning, a second and more
 LONG = ("attention_", "float16_", "folded_float16_", "planes_", "walked_", "cut_", "scaled_")
 #: what differs from another case in a function or a dtype alone
 _ALIKE = [name for name in CASES if name not in golden.CHOSEN]
-#: of these make test has every third one that is quick; make test-cases has the others
-LIKE_ANOTHER = [name for i, name in enumerate(_ALIKE) if i % 3 or name.startswith(LONG)]
+#: make test-cases alone runs these. Of those like another, make test has every third one that is quick. Of the chosen ones it has every second;
+#: the text of the rest is compared with the one that was read (test_golden.py), and `make golden` runs what it writes.
+IN_TEST_CASES = {*(name for i, name in enumerate(_ALIKE) if i % 3 or name.startswith(LONG)), *golden.REST}
 #: what takes many times as long as the others, to export or to interpret
 LONGEST = [
     *("state_space", "loop_selective_scan", "batch_norm_training_long", "planes_phases", "walked_softmax"),
@@ -29,22 +29,12 @@ LONGEST = [
     "name",
     [
         pytest.param(name, marks=pytest.mark.cases)
-        if name in LIKE_ANOTHER
+        if name in IN_TEST_CASES
         else pytest.param(name, marks=pytest.mark.slow)
-        if name in (*golden.REST, *LONGEST)
+        if name in LONGEST
         else name
         for name in CASES
     ],
 )
 def test_case(name: str, interpreter: Any, tmp_path: Path, written_texts: Path) -> None:
-    case = CASES[name]
-    interpreter.stdin.write(json.dumps({"case": name, "folder": str(tmp_path), "written": str(written_texts)}) + "\n")
-    interpreter.stdin.flush()
-    answer = json.loads(interpreter.stdout.readline())
-    assert "problem" not in answer, answer["trace"]
-    assert all(answer["inside"]), "the kernel's own envelope refuses the sizes it was made for"
-    assert max(answer["errors"]) <= case.tolerance, answer["errors"]
-    lowered, of = (int(word) for word in answer["note"].split(" ops")[0].split(" of "))
-    assert of - lowered == case.kept, answer["note"]
-    if case.kernels is not None:
-        assert answer["kernels"] == case.kernels, answer["source"]
+    assert running.fault(name, running.run(interpreter, name, tmp_path, written=str(written_texts))) == ""

@@ -28,3 +28,15 @@ def test_the_text_is_the_one_that_was_read(name: str, written_texts: Path) -> No
 def test_each_file_has_its_case() -> None:
     assert sorted(path.stem for path in golden.FOLDER.iterdir()) == sorted(golden.NAMES)
     assert len(golden.CHOSEN) >= 60
+
+
+@pytest.mark.slow
+def test_a_text_is_written_when_it_has_changed_and_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(golden, "FOLDER", tmp_path)
+    monkeypatch.setattr(golden.CASES["dictionary"], "tolerance", -1.0)  # as though it were wrong
+    path = tmp_path / "dictionary.txt"
+    path.write_text("before")
+    assert golden.main(["dictionary"]) == 1 and path.read_text() == "before"
+    monkeypatch.undo()
+    monkeypatch.setattr(golden, "FOLDER", tmp_path)
+    assert golden.main(["dictionary"]) == 0 and path.read_text() == golden.made_of("dictionary")[0]
