@@ -17,8 +17,9 @@
 # make release-check  builds the wheel, installs it with torch into a fresh environment outside of the checkout, and generates
 #               kernels for all samples there, as make demo does
 # make extension  vscode-extension/kernel-lsp.vsix, with the server in it
-# make test-editors  the extension in VS Code itself, in a browser, and test-terminal-editors; installs what that takes
-#               into .editors/
+# make test-editors  test-vscode and test-terminal-editors
+# make test-vscode  the extension in VS Code itself, in a browser
+# make install-editors  what test-editors takes, into .editors/; these targets do so, too, where it is not there
 # make test-terminal-editors  a session in Neovim, Emacs and Helix, with the configuration in docs/editors.md
 # make screenshots  a user's session in VS Code, whose pictures go to docs/images/, and the animated one that tools/recording.py makes
 # make docs     docs/settings.md, docs/errors.md, docs/generated.md and the settings in vscode-extension/package.json, from the code
@@ -40,12 +41,14 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 INSTALLED := $(VENV)/.installed
 EDITORS := $(CURDIR)/.editors
+# Looking through all of the tests takes longer than some of these.
+OF_MODELS = $(sort $(shell grep -rl "mark\.models" tests --include="test_*.py"))
 OF_FOLDERS := $(addprefix benchmarks/,ablation.py duel.py estimates.py torch_compile.py versions.py)
 MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-slow test-cases test-corpus test-opinfo test-opinfo-sample test-models test-gpu lint lint-extension bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-cases test-corpus test-opinfo test-opinfo-sample test-models test-gpu lint lint-extension bench picture golden docs wheel release-check extension install-editors test-editors test-vscode test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -71,7 +74,7 @@ test-opinfo-sample: $(INSTALLED)
 # One thread a process: several libraries with a pool of threads each would wait for one another.
 test-models: $(MODELS_INSTALLED)
 	$(BIN)/python -m tests.tiny_model.cache
-	OMP_NUM_THREADS=1 $(PYTEST) -m models
+	OMP_NUM_THREADS=1 $(PYTEST) -m models $(OF_MODELS)
 
 test-gpu: $(MODELS_INSTALLED)
 	$(BIN)/python -m pytest -m "gpu and not alone" -n 12 --dist loadgroup
@@ -112,8 +115,16 @@ extension: $(INSTALLED)
 	tools/editors/install-node
 	tools/make-extension $(EDITORS)/node/bin $(BIN)/python
 
-test-editors: extension test-terminal-editors
+# With -j 2 the editors in a terminal are tested meanwhile.
+test-editors: test-vscode test-terminal-editors
+
+test-vscode: extension
 	tools/test-vscode $(BIN)/python test
+
+# What test-editors takes from elsewhere.
+install-editors:
+	tools/editors/install-terminal-editors
+	tools/editors/install-vscode
 
 test-terminal-editors: $(INSTALLED)
 	tools/editors/install-terminal-editors

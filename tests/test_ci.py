@@ -13,11 +13,20 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: Each run begins with a line "run", and each test writes its name. The process of pytest is MAIN: under xdist others run the tests.
 MAKEFILE = f"""
-lint test-slow test-models test-editors:
+install-editors lint test-slow test-models test-editors:
 	@true
 test:
 	@echo run >> ran.txt
 	@exec env MAIN=$$$$ {sys.executable} -m pytest $(WORKERS)
+"""
+#: Editors fail the first time; what is fetched for them takes longer than all targets before.
+OF_EDITORS = """
+lint test test-slow test-models:
+	@true
+install-editors:
+	@sleep 0.5; echo fetched >> ran.txt
+test-editors:
+	@echo tested $(MAKEFLAGS) >> ran.txt; test `grep -c tested ran.txt` = 2
 """
 PLUGINS = "-p xdist.plugin -p xdist.looponfail -p pytest_rerunfailures -p pytest_timeout"
 CONFTEST = """
@@ -32,6 +41,12 @@ TROUBLE = {
     "a killed pytest": "def test_b():\n    FIRST and os.kill(int(os.environ['MAIN']), 9) is None and time.sleep(3)",
     "a file that cannot be collected": "def test_b():\n    pass\nassert not FIRST",
 }
+
+
+def outside() -> dict[str, str]:
+    """The environment without what this pytest was started with."""
+    outer = ("PYTEST", "PYTHONPATH", "MAKE", "MFLAGS")
+    return {name: value for name, value in os.environ.items() if not name.startswith(outer)}
 
 
 def runs(folder: Path, trouble: str, *workers: str) -> tuple[int, list[set[str]]]:
@@ -49,9 +64,7 @@ def runs(folder: Path, trouble: str, *workers: str) -> tuple[int, list[set[str]]
         (tests / f"{name}.py").write_text(f"def {name}():\n    pass\n")
     first = "import os, time\nFIRST = open('ran.txt').read().count('run') == 1\n"
     (tests / "test_b.py").write_text(f"{first}{trouble}\n")
-    # What this pytest was started with is not for that one.
-    outer = ("PYTEST", "PYTHONPATH", "MAKE", "MFLAGS")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
+    environment = outside()
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing those that no test here needs takes seconds
     environment["WORKERS"] = " ".join(workers)
     ended = subprocess.run(
@@ -89,3 +102,20 @@ def test_where_some_may_not_have_run_all_run_once_more(tmp_path, trouble, worker
 def test_what_fails_twice_fails(tmp_path):
     status, (_, second) = runs(tmp_path, "def test_b():\n    assert False", "-n", "0")
     assert status != 0 and second == {"test_b"}
+
+
+def test_editors_are_tested_together_when_what_they_take_is_there_and_else_one_after_the_other(tmp_path):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "Makefile").write_text(OF_EDITORS)
+    subprocess.run(["sh", ".ci/run"], cwd=tmp_path, env=outside(), check=True, timeout=60)
+    fetched, together, again = (tmp_path / "ran.txt").read_text().splitlines()
+    assert fetched == "fetched" and "-j2" in together and "-j" not in again
+
+
+def test_nothing_is_fetched_any_more_when_it_has_ended(tmp_path):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "Makefile").write_text(OF_EDITORS.replace("@true", "@false"))
+    ended = subprocess.run(["sh", ".ci/run"], cwd=tmp_path, env=outside(), timeout=60, capture_output=True, check=False)
+    assert ended.returncode != 0 and (tmp_path / "ran.txt").read_text() == "fetched\n"
