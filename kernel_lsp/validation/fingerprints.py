@@ -11,7 +11,8 @@ import statistics
 import sys
 import threading
 import time
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 import torch
 import torch.utils.benchmark
@@ -70,7 +71,7 @@ def flags() -> dict[str, Any]:
     return found
 
 
-def _hidden(known: dict[str, Any], owners: Owners) -> list[str]:
+def _hidden(known: set[str], owners: Owners) -> list[str]:
     """The functions that classes have now and had not, in place of one that they inherit."""
     return [
         f"{name}.{key}"
@@ -82,21 +83,43 @@ def _hidden(known: dict[str, Any], owners: Owners) -> list[str]:
     ]
 
 
+class _Before(NamedTuple):
+    """A module or class as it was."""
+
+    name: str
+    owner: Any
+    keys: list[str]
+    values: list[Any]
+    functions: dict[str, Any]
+
+    def touched(self) -> bool:
+        """Whether anything in it is another object now, or in another place. Most never are, and to look at each of their functions takes long."""
+        keys, values = list(vars(self.owner)), list(vars(self.owner).values())
+        return len(keys) != len(self.keys) or not (
+            all(map(is_, keys, self.keys)) and all(map(is_, values, self.values))
+        )
+
+
 class Fingerprints:
     """What there was before a candidate came."""
 
     def __init__(self, base: type) -> None:
         import torch._dynamo  # noqa: F401 (which torch imports when it must, and which replaces some functions)
 
-        self.owners = _owners(base)
-        self.functions = functions(self.owners)
+        self.before = [
+            _Before(name, owner, list(vars(owner)), list(vars(owner).values()), functions([(name, owner)]))
+            for name, owner in _owners(base)
+        ]
+        self.known = {name for one in self.before for name in one.functions}
         self.flags = flags()
 
     def changed(self) -> list[str]:
         """The names of what is not as it was; what is new does no harm."""
-        now = functions(self.owners)
-        missing = object()
-        found = [name for name, value in self.functions.items() if now.get(name, missing) is not value]
-        found += _hidden(self.functions, self.owners)
+        touched = [one for one in self.before if one.touched()]
+        missing, found = object(), list[str]()
+        for one in touched:
+            now = functions([(one.name, one.owner)])
+            found += [name for name, value in one.functions.items() if now.get(name, missing) is not value]
+        found += _hidden(self.known, [(one.name, one.owner) for one in touched])
         flags_now = flags()
         return found + [name for name, value in self.flags.items() if flags_now[name] != value]

@@ -52,6 +52,47 @@ def test_a_function_in_place_of_another_is_named(fingerprints, monkeypatch, owne
     assert any(found.endswith(f".{name}") for found in fingerprints.changed())
 
 
+class _Equal:
+    """Equal to anything, and may be called."""
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+    def __call__(self, *_):
+        return 0.0
+
+
+def test_an_object_that_says_it_is_the_function_is_named(fingerprints, monkeypatch):
+    monkeypatch.setattr(torch, "allclose", _Equal())
+    assert fingerprints.changed() == ["torch.allclose"]
+
+
+def test_a_function_under_another_name_and_one_in_place_of_an_inherited_one_are_named(fingerprints, monkeypatch):
+    """The last one of a class, so that the functions and their order stay the same."""
+
+    class Last(nn.Module):
+        def forward(self, x):
+            return x
+
+        def last(self):
+            return 1
+
+    print_of = Fingerprints(Last)
+    assert print_of.changed() == []
+    last = Last.last
+    del Last.last
+    Last.train = last
+    assert [name.rpartition(".")[2] for name in print_of.changed()] == ["last", "train"]
+
+
+def test_new_numbers_in_a_module_are_no_change(fingerprints, monkeypatch):
+    monkeypatch.setattr(torch, "a_new_number", 3, raising=False)
+    assert fingerprints.changed() == []
+
+
 def test_flags_are_named(fingerprints):
     torch.backends.cudnn.allow_tf32 ^= True
     torch.set_default_dtype(torch.float64)
