@@ -37,8 +37,8 @@ from .row_passes import passes, tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin_tiles import thin_tiles
-from .window_tiles import window_tiles
 from .tilings import chunk_length
+from .window_tiles import window_tiles
 
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
