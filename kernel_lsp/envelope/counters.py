@@ -6,12 +6,10 @@ import ast
 import functools
 import inspect
 import textwrap
-import types
 from typing import Any
 
-from .module_settings import methods
+from .reading import called, methods, words
 
-_PROPERTIES = (property, functools.cached_property)
 #: methods of lists, sets and dictionaries that change them
 _CHANGES = frozenset(["append", "extend", "insert", "add", "update", "clear", "discard"])
 
@@ -25,11 +23,11 @@ def only_changed(kinds: frozenset[type]) -> frozenset[str]:
     """
     changed: set[str] = set()
     read: set[str] = set()
-    for method in {method for kind in kinds for method in (*methods(kind), *_getters(kind))}:
+    for method in {method for kind in kinds for method in methods(kind)}:
         tree = _tree(method)
         if tree is None or _hands_on(tree):
             return frozenset()
-        read |= {word for called in _called(method) for word in _names_in(called.__code__)}
+        read |= {word for function in called(method) for word in words(function.__code__)}
         targets = {id(target) for node in ast.walk(tree) for target in _targets(node)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
@@ -49,38 +47,6 @@ def _targets(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
         return [node.value.func.value] if node.value.func.attr in _CHANGES else []
     return []
-
-
-def _getters(kind: type) -> list[Any]:
-    """The functions behind the properties of a class and its bases up to torch's."""
-    attributes = [
-        one for base in kind.__mro__ if not base.__module__.startswith("torch.") for one in vars(base).values()
-    ]
-    found = [one.fget if isinstance(one, property) else one.func for one in attributes if isinstance(one, _PROPERTIES)]
-    return [inspect.unwrap(getter) for getter in found if inspect.isfunction(getter)]
-
-
-def _called(method: Any) -> set[Any]:
-    """The user's functions that a method mentions, and those that these mention, by a global name or as part of a module."""
-    found: set[Any] = set()
-    waiting = [method]
-    while waiting:
-        function = waiting.pop()
-        names = _names_in(function.__code__)
-        mentioned = [function.__globals__.get(word) for word in names]
-        mentioned += [
-            getattr(one, word, None) for one in mentioned if isinstance(one, types.ModuleType) for word in names
-        ]
-        new = {one for one in mentioned if inspect.isfunction(one) and not one.__module__.startswith("torch.")} - found
-        found |= new
-        waiting += new
-    return found
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    """The names in ``code`` and in the functions inside it."""
-    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
-    return set(code.co_names).union(*map(_names_in, inner))
 
 
 def _hands_on(function: ast.FunctionDef) -> bool:

@@ -6,13 +6,13 @@ import contextlib
 import dis
 import enum
 import functools
-import inspect
 import math
 from typing import Any
 
 import torch
 
 from .errors import Unwritable
+from .reading import mentioning, methods
 
 _LONGEST = 1000  # characters of a condition; comparing more at every call costs more than a kernel saves
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
@@ -67,11 +67,6 @@ def setting(source: str, value: Any) -> str | None:
     return f"{source} == {text}"
 
 
-def read(owner: type, name: str) -> bool:
-    """Whether a method of ``owner`` mentions an attribute ``name``."""
-    return any(_words(method.__code__, name) for method in methods(owner))
-
-
 def absent(source: str, module: torch.nn.Module, carried: frozenset[str] = frozenset()) -> list[str]:
     """Conditions that the module still lacks what its methods ask for with hasattr or getattr and do not find.
 
@@ -102,14 +97,12 @@ def _asked(code: Any) -> set[str]:
 def settings_in(owner: type, source: str, name: str, value: Any) -> list[str]:
     """Conditions for what the methods of ``owner`` read of an object that it holds under ``name``.
 
-    By spelling: every attribute name in a method that mentions ``name``, so there may be one too many. Functions that
-    are given the object are not followed.
+    By spelling: every attribute name in a method that mentions ``name`` and in the functions that it calls, so there may be one too many.
     """
     if not hasattr(value, "__dict__") or isinstance(value, type) or callable(value):
         return []
-    words = {word for method in methods(owner) for word in _words(method.__code__, name)}
     found = []
-    for word in sorted(words):
+    for word in sorted(set().union(*mentioning(owner, name))):
         with contextlib.suppress(Exception):  # a property may raise anything; then forward did not read it
             found.append(setting(f"{source}.{word}", getattr(value, word)))
     return [text for text in found if text is not None]
@@ -118,21 +111,3 @@ def settings_in(owner: type, source: str, name: str, value: Any) -> list[str]:
 def of_every_module(name: str) -> bool:
     """Whether ``torch.nn.Module`` itself keeps something under ``name``."""
     return name in _OF_EVERY_MODULE
-
-
-def methods(owner: type) -> list[Any]:
-    """The functions that a class and its bases up to torch's define, without decorators and the constructor."""
-    methods = []
-    for base in owner.__mro__:
-        if base.__module__.startswith("torch.") or base is object:
-            continue
-        functions = [inspect.unwrap(f) for name, f in vars(base).items() if callable(f) and name != "__init__"]
-        methods += [f for f in functions if inspect.isfunction(f)]
-    return methods
-
-
-def _words(code: Any, name: str) -> set[str]:
-    """The attribute names in ``code`` and in the functions inside it, if it mentions ``name``."""
-    inner = [c for c in code.co_consts if inspect.iscode(c)]
-    words = {w for c in inner for w in _words(c, name)}
-    return words | (set(code.co_names) if name in code.co_names else set())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import torch
 
 from .counters import only_changed
 from .errors import Unwritable
 from .modes import mode_dependent
-from .module_settings import absent, literal, of_every_module, read, setting, settings_in
+from .module_settings import absent, literal, of_every_module, setting, settings_in
 from .modules import is_of_torch, submodules
+from .reading import class_attributes, read_in_a_call, reads
 
 #: what forward of a module of torch does not read, or what the shapes of its parameters say as well
 _TORCH_DERIVED = frozenset(
@@ -68,9 +70,10 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
     result: list[str] = []
     mode = mode_dependent(module)
     counted = counters(module)
+    called = read_in_a_call(_users(module))
     for source, child in submodules(module):
         own, kind = is_of_torch(child), type(child)
-        for name, value in vars(child).items():
+        for name, value in _held(child, called).items():
             if (
                 f"{source}.{name}" in carried
                 or of_every_module(name)
@@ -78,13 +81,19 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
                 or (own and (name.startswith("_") or name in _TORCH_DERIVED or _of_weight(child, name)))
             ):
                 continue
-            if name.startswith("_") and not read(kind, name):
+            if name.startswith("_") and name not in called and not reads(kind, name):
                 continue  # bookkeeping of a library; public names may be read by functions given the module
             drops = name == "p" and "dropout" in kind.__name__.lower()
             follows = name == "momentum" and hasattr(child, "running_mean")
             if own and source in mode and (drops or follows) and not (module.training or child.training):
                 continue  # how much is dropped, or running statistics are moved, matters in training alone
-            if (text := setting(f"{source}.{name}", value)) is not None:
+            try:
+                text = setting(f"{source}.{name}", value)
+            except Unwritable:
+                if name in vars(child):
+                    raise
+                text = f'"{name}" not in {source}.__dict__'  # a table in the class, which the file's digest has
+            if text is not None:
                 typed = exact and not own and type(value) in (int, float)
                 result.append(f"type({source}.{name}) is {type(value).__name__} and {text}" if typed else text)
             elif isinstance(value, torch.Tensor):
@@ -101,13 +110,23 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
 def counters(module: torch.nn.Module) -> list[str]:
     """The Python of attributes that hold no tensor, and that methods of the user's classes change and nothing reads: ``self.calls``."""
     users = [(source, child) for source, child in submodules(module) if not is_of_torch(child)]
-    names = only_changed(frozenset(type(child) for _, child in users))
+    names = only_changed(_users(module))
     return [
         f"{source}.{name}"
         for source, child in users
-        for name, value in vars(child).items()
+        for name, value in _held(child, names).items()
         if name in names and not of_every_module(name) and not isinstance(value, torch.Tensor)
     ]
+
+
+def _users(module: torch.nn.Module) -> frozenset[type]:
+    """The user's classes in a tree."""
+    return frozenset(type(child) for _, child in submodules(module) if not is_of_torch(child))
+
+
+def _held(module: torch.nn.Module, read: frozenset[str]) -> dict[str, Any]:
+    """What a module holds, and what of ``read`` it finds in its class: ``eps = 1e-6`` beside the methods, which it may be given itself later."""
+    return {**vars(module), **class_attributes(module, read)}
 
 
 def _of_weight(module: torch.nn.Module, name: str) -> bool:
