@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import sympy
 import torch
@@ -12,6 +13,18 @@ from ..graph.value import Value
 
 #: elements beyond which a choice between numbers takes longer than to read them
 _MOST = 16
+
+
+def as_tensor(found: Any, node: Any) -> Any:
+    """``found``, which an exported node came to, as a value where it is a number and the node a tensor.
+
+    Lowerings take the number of a constant of one element. What torch is given, and what forward returns, has to be a tensor.
+    """
+    fake = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    if not isinstance(found, bool | int | float) or not isinstance(fake, torch.Tensor):
+        return found
+    constant = Build.pointwise("constant", found, dtype=fake.dtype)
+    return Build.expand(constant, tuple(map(sympy.Integer, fake.shape))) if fake.dim() else constant
 
 
 def written(tensor: torch.Tensor) -> Value:

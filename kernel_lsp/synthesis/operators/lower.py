@@ -20,7 +20,17 @@ from ..graph.faults import RAISE_FAULTS, place
 from ..graph.lowered import Fault, Float8, Graph
 from ..graph.order import topological
 from ..graph.value import Input, Scalar, TorchCall, Value
-from . import arguments, complex_numbers, data_dependence, decompose, filled_parts, float8, registry, results
+from . import (
+    arguments,
+    complex_numbers,
+    constants,
+    data_dependence,
+    decompose,
+    filled_parts,
+    float8,
+    registry,
+    results,
+)
 from .elementwise import cast
 from .inputs import placeholder, ranges
 from .untraceable import Untraceable
@@ -141,6 +151,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
         raise NotLowered(f"{name} in its definition")
     if not isinstance(node.target, torch._ops.OpOverload):
         raise Untraceable(name, "it is no operator that can be called by itself", data_dependence.place(node))
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: constants.as_tensor(env[n], n))
     if by_parts:
         args, kwargs = pytree.tree_map(complex_numbers.whole, (args, kwargs))
     return complex_numbers.parts(_kept(node, name, args, kwargs, fake))

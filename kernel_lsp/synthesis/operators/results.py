@@ -15,7 +15,7 @@ from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
 from ..graph.value import Pointwise, Value, View, input_of, viewed
-from . import complex_numbers, data_dependence
+from . import complex_numbers, constants, data_dependence
 from .untraceable import Untraceable
 
 _ATEN = torch.ops.aten
@@ -42,6 +42,7 @@ def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph
     own = len(specs) - sum(one.result is not None for one in kept)  # what comes after these is in attributes
     for i, (spec, given) in enumerate(zip(specs, node.args[0], strict=True)):
         value = complex_numbers.whole(env.get(given) if isinstance(given, torch.fx.Node) else given)
+        value = constants.as_tensor(value, given)
         if spec.kind is OutputKind.USER_OUTPUT or i >= own:
             graph.output_leaves.append(_row_major(value, given))
             continue

@@ -149,6 +149,16 @@ case(
     lambda n: [r(4 + n, 9), _places(n) // 2, r(4 + n, 4)],
     kernels=1,
 )
+
+
+def _with_loops(self: nn.Module, adjacency: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    adjacency = adjacency.clone()
+    nodes = torch.arange(x.shape[1])
+    adjacency[:, nodes, nodes] = 1
+    return torch.softmax(adjacency * x, dim=-1)
+
+
+case("loops_added_to_a_graph", _with_loops, lambda n: [r(2, 5 + n, 5 + n), r(2, 5 + n, 5 + n)], kept=1)
 for _p in (1.0, 2.0, float("inf")):
     case(
         f"cdist_{_p}".replace(".0", ""),

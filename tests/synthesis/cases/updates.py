@@ -156,3 +156,21 @@ for name, kind, shape in (
     ("squared", Squared, (136,)),
 ):
     CASES[name] = Case(kind, lambda n, shape=shape: [r(5 + n, *shape)], training=True)
+
+
+class ConstantsKept(nn.Module):
+    """A tensor of one number is a result, another one becomes a buffer."""
+
+    bandwidth: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("bandwidth", torch.zeros(()))
+        self.frames = 75
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        self.bandwidth.copy_(torch.tensor(self.frames * 0.5))
+        return torch.exp(x), torch.tensor(self.frames * 2.5).to(x), torch.tensor(self.frames)
+
+
+module("constants_kept", ConstantsKept, (), lambda n: [r(3 + n, 5)])
