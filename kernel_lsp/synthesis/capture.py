@@ -18,6 +18,8 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from kernel_lsp.naming import attribute
+
 from . import attributes, frames, masked_elements, only_sizes, records
 from .recurrence import shapes_alone
 
@@ -30,6 +32,10 @@ _ASSIGNED = (
 _OF_THE_DATA = re.compile(r"data-dependent|DataDependent|unbacked", re.IGNORECASE)
 #: where the functions are that export leaves of torch.vmap
 _OF_VMAP = "torch._functorch.predispatch"
+
+
+#: what a TorchFunctionMode sees of ``tensor.data``
+_DATA, _NEW_DATA = torch.Tensor.data.__get__, torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 
 class Assigned(Exception):
@@ -148,7 +154,7 @@ def _exported(
         # when positional shapes are a tuple and keyword shapes follow by name.
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
-            with shapes_alone(), _SizesChecked(), frames.recorded():
+            with shapes_alone(), _SizesChecked(), _DataDetached(module), frames.recorded():
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
@@ -178,6 +184,26 @@ class _SizesChecked(TorchFunctionMode):
             key, value = (kwargs[name] if name in kwargs else args[i] for i, name in ((1, "key"), (2, "value")))
             torch._check(key.shape[-2] == value.shape[-2])
         return func(*args, **kwargs)
+
+
+class _DataDetached(TorchFunctionMode):
+    """In this context ``tensor.data`` is ``tensor.detach()``, which torch.export follows: the same elements in the same memory.
+
+    Of ``tensor.data = other`` it would keep nothing: that raises ``Assigned``.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func == _DATA:
+            return args[0].detach()
+        if func == _NEW_DATA:
+            held = [*self.module.named_parameters(), *self.module.named_buffers()]
+            name = next((name for name, tensor in held if tensor is args[0]), None)
+            raise Assigned("a tensor's data" if name is None else attribute(name))
+        return func(*args, **(kwargs or {}))
 
 
 class _Limited(TorchFunctionMode):

@@ -86,6 +86,38 @@ def test_an_attribute_that_a_kernel_could_not_keep_is_named(how, attribute) -> N
     assert module.seen.tolist() == [0, 0, 0]
 
 
+class ThroughData(nn.Module):
+    """Masks, and keeps a mean, through ``.data``, as code does that is older than torch.no_grad."""
+
+    def __init__(self, clipped: bool = False) -> None:
+        super().__init__()
+        self.clipped = clipped
+        self.weight = nn.Parameter(torch.randn(4, 4))
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        if self.clipped:
+            self.weight.data = self.weight.data.clamp(-1, 1)
+        scores = x @ self.weight
+        scores.data.masked_fill_(mask, 0.0)
+        self.mean.data.mul_(0.5).add_(x.data.mean(0))
+        return scores * 2
+
+
+def test_what_is_changed_through_data_is_in_the_graph() -> None:
+    module, x, mask = ThroughData().eval(), torch.randn(3, 4), torch.rand(3, 4) < 0.5
+    exported = capture(module, (x, mask))
+    assert list(exported.graph_signature.buffers_to_mutate.values()) == ["mean"]
+    traced = exported.module()
+    assert torch.equal(traced(x, mask), module(x, mask)) and module.mean.any()
+    assert torch.equal(traced.get_buffer("mean"), module.mean)
+
+
+def test_other_data_for_a_parameter_is_refused_by_its_name() -> None:
+    with pytest.raises(Assigned, match=r"self\.weight"):
+        capture(ThroughData(clipped=True).eval(), (torch.randn(3, 4), torch.rand(3, 4) < 0.5))
+
+
 class Windowed(nn.Module):
     """Windows of 7 x 7 of a padded image, one linear layer, and back: sizes of the result are long expressions."""
 
