@@ -72,6 +72,7 @@ class Candidate:
     narrowed: bool = False  # its parent's answer once more, pinned
     arithmetic: str = ""  # where it computes in another one than its siblings: it may be right where they are not
     precision: str = "strict"  # the setting under which it was written, and is validated
+    keeps_packed_weights: bool = False  # what it computes of parameters alone is kept from call to call
     kept: dict[str, int] = field(default_factory=dict)  # ATen operators that stay with torch → how often
     faults: list[dict[str, Any]] = field(
         default_factory=list

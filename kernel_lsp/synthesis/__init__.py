@@ -74,19 +74,22 @@ def synthesize(
     check_indices: bool = False,
     gpu: str | None = None,
     precision: str = "strict",
+    keep_packed_weights: bool = False,
 ) -> list[Candidate]:
     """Candidates for ``module``, the default schedule first, then alternatives worth timing.
 
     ``exported`` comes from ``capture``; ``import_from`` is the module that a kernel file gets the class from, and
     ``import_file`` its file where no import statement can name it (see ``loading``). ``check_indices``: the kernel files raise
-    where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. ``precision``: the setting.
+    where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. ``precision`` and
+    ``keep_packed_weights``: the settings.
 
     Raises:
         NothingToLower: nothing can be written in Triton; with the operator that stopped it.
         NotWritable: the kernels, or the class around them, have no text.
     """
     with told(exported, class_name):
-        return _candidates(module, exported, class_name, import_from, import_file, check_indices, gpu, precision)
+        names = class_name, import_from, import_file
+        return _candidates(module, exported, *names, check_indices, gpu, precision, keep_packed_weights)
 
 
 def _candidates(
@@ -98,6 +101,7 @@ def _candidates(
     check_indices: bool,
     gpu: str | None,
     precision: str,
+    keep_packed_weights: bool,
 ) -> list[Candidate]:
     on = target(gpu)
     pairs: list[tuple[bool, bool]] = []  # whether products share a kernel with the one before, and whether others could
@@ -128,7 +132,7 @@ def _candidates(
             "begins_again": begins_again,
         }
         how |= {"chained": chained, "torch_last": torch_last, "folded": folded}
-        found = lowered(exported, left, on, **how, precision=precision)
+        found = lowered(exported, left, on, **how, precision=precision, keep_packed_weights=keep_packed_weights)
         pairs.append((bool(found.chained), bool(found.apart)))
         collapsed.append(bool(found.graph.collapsed))
         if halves and not found.rounded:
@@ -337,6 +341,7 @@ def _scheduled(
             candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
             precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product | Chained)]
             candidate.precision = graph.precision
+            candidate.keeps_packed_weights = bool(made.host.packed)
             candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)

@@ -261,7 +261,7 @@ def _text(
             {"name": function.program.name, "steps": steps, "source": function.text + "\n"}
             for function, steps in functions.values()
         ],
-        "host": {"name": made.function, "source": made.host_function + "\n"},
+        "host": {"name": made.function, "source": "\n\n".join(made.host_functions) + "\n"},
     }
 
 

@@ -111,6 +111,7 @@ def lowered(
     torch_last: bool = False,
     folded: bool = True,
     precision: str = "strict",
+    keep_packed_weights: bool = False,
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch.
 
@@ -122,12 +123,14 @@ def lowered(
     before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last.
     ``folded``: kernels of products reduce their rows or columns, where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
+    ``keep_packed_weights``: the setting; what depends on parameters alone costs nothing in most calls.
 
     Raises:
         Untraceable: a node neither lowers nor can stand as a torch call.
     """
     graph = lower(exported, left, float8_of(on) if on is not None else "rounded")
     verify(graph)
+    graph.keeps_packed_weights = keep_packed_weights
     defined = name_quotients(graph)
     share(graph)
     if collapse(graph):

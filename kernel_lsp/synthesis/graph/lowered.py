@@ -70,3 +70,4 @@ class Graph:
     not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
     float8: Float8 = "rounded"
     precision: str = "strict"  # the setting that products were rounded for
+    keeps_packed_weights: bool = False  # what depends on parameters and buffers alone is kept from call to call

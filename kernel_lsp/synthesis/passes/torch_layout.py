@@ -1,5 +1,6 @@
 """Convolutions that are left to torch, with their channels last in memory: cuDNN has faster ways then, and returns its result so.
 
+Weights are kept so where packed weights are kept; else torch lays them out in every call.
 What kernels store between such convolutions has its channels last, too, so that only the first and the last of a network lie otherwise.
 """
 
@@ -33,7 +34,10 @@ def torch_channels_last(graph: Graph) -> int:
         op = value.op
         if not isinstance(op, TorchCall) or op.target not in _CONVOLUTIONS or not _suits(op):
             continue
-        call = dataclasses.replace(op, args=(_with_channels_last(op.args[0]), *op.args[1:]), order=_LAST)
+        x, weight, *others = op.args
+        if graph.keeps_packed_weights and isinstance(weight.op, Input) and weight.op.contiguous:
+            weight = _with_channels_last(weight)  # else torch copies it so in every call
+        call = dataclasses.replace(op, args=(_with_channels_last(x), weight, *others), order=_LAST)
         shape = tuple(value.shape[d] for d in _LAST)
         result = Value(call, shape, value.dtype, node=value.node)
         value.op = View(permute(shape, _FIRST), result, "permute")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import textwrap
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +18,9 @@ from ..graph.functions import literal
 from ..graph.lowered import Graph
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same, same_shape
-from ..graph.value import AS_REAL, Contract, Input, Scalar, TorchCall, Value, input_of, numel, operands
+from ..graph.value import AS_REAL, Contract, Input, Scalar, TorchCall, Value, input_of, numel, operands, viewed
 from ..kernel.execution_plan import Kernel, hint
+from ..schedule.packed import packed_operations, read_by, written_by
 from ..schedule.plan import (
     MOST_ELEMENTS,
     Allocate,
@@ -73,6 +75,7 @@ class Host:
     """What was written: ``parameters`` of the host function with the Values they hold, its body, the kernels.
 
     ``tilings``: of each launch the name of its kernel, and the sentence on how it is tiled. ``variables``: what holds a value in the end.
+    ``packing``: what depends on parameters and buffers alone, where that is kept from call to call; empty where nothing is.
     """
 
     plan: HostPlan
@@ -83,6 +86,10 @@ class Host:
     variables: dict[Value, str] = field(default_factory=dict)
     requires: list[str] = field(default_factory=list)
     checks_indices: bool = False
+    packing: list[str] = field(default_factory=list)  # the body of the function that packs weights
+    packed_values: list[Value] = field(default_factory=list)  # what that computes
+    packed: list[str] = field(default_factory=list)  # what that returns, which the host function is given last
+    packed_from: list[str] = field(default_factory=list)  # those parameters that it is given
 
     @property
     def of_module(self) -> list[tuple[str, Value]]:
@@ -104,10 +111,17 @@ class Host:
 def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     """Write the host function ``function`` for a plan."""
     printer = _Printer(plan, graph, function)
-    for operation in plan.operations:
+    packs = packed_operations(plan, graph) if graph.keeps_packed_weights else []
+    read = {viewed(value) for place in packs for value in read_by(plan.operations[place])}
+    printer.first_packed = next((printer.variables[value] for value in plan.inputs if value in read), "")
+    for place, operation in enumerate(plan.operations):
+        printer.packs = place in packs
         printer.operation(operation)
+    printer.packs = False
     given = {v: name for name, v in printer.host.parameters if input_of(v).kind == "attribute"}
-    printer.host.body.append(f"return {returned(graph, plan, printer.variables | given)}")
+    printer.body.append(f"return {returned(graph, plan, printer.variables | given)}")
+    if packs:
+        printer.pass_packed([value for place in packs for value in written_by(plan.operations[place])])
     return printer.host
 
 
@@ -127,8 +141,28 @@ class _Printer:
         self.given = self._sizes(plan, {v: input_of(v).source for v in plan.inputs})
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
+        self.packs, self.first_packed = False, ""  # whether what is written now packs weights; a tensor that this reads
         if graph.precision == "strict" and any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
             self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
+
+    @property
+    def body(self) -> list[str]:
+        """Where statements are written to."""
+        return self.host.packing if self.packs else self.host.body
+
+    @property
+    def first(self) -> str:
+        """The variable of a tensor on the device of all."""
+        return self.first_packed if self.packs else self.host.parameters[0][0]
+
+    def pass_packed(self, values: list[Value]) -> None:
+        """Give the host function those of the packed ``values`` that it reads."""
+        host, self.host.packed_values = self.host, values
+        made, read = ({*re.findall(r"\w+", "\n".join(lines))} for lines in (host.packing, host.body))
+        names = dict.fromkeys(self.variables[value] for value in values)
+        host.packed = [name for name in names if name in read]
+        host.packed_from = [name for name, _ in host.of_module if name in made]
+        host.packing.append(f"return {tensors.listed(host.packed)}")
 
     @staticmethod
     def _sizes(plan: HostPlan, names: dict[Value, str]) -> dict[sympy.Symbol, str]:
@@ -149,7 +183,7 @@ class _Printer:
             if operation.value in self.updated or input_of(operation.value).kind == "attribute":
                 # forward changes the one that was given, or returns it
                 name = self.variables[operation.value] = self.names.fresh(f"{given}_contiguous")
-            self.host.body.append(f"{name} = {given}.contiguous()")
+            self.body.append(f"{name} = {given}.contiguous()")
         elif isinstance(operation, DefineSize):
             self._define(operation.symbol)
         elif isinstance(operation, Allocate):
@@ -163,11 +197,11 @@ class _Printer:
             buffer = self.variables[operation.value] = self.variables[operation.buffer]
             # An operator that changes a tensor in place counts that, and a backward that has saved the tensor raises an error then.
             if input_of(operation.buffer).source not in self.uncounted:
-                self.host.body.append(f"torch.autograd.graph.increment_version({buffer})")
+                self.body.append(f"torch.autograd.graph.increment_version({buffer})")
         elif isinstance(operation, Update):
-            self.host.body.append(f"{self.updated[operation.buffer]}.copy_({self.variables[operation.value]})")
+            self.body.append(f"{self.updated[operation.buffer]}.copy_({self.variables[operation.value]})")
         elif isinstance(operation, CheckIndices):
-            self.host.body += bounds.statements(operation.kernel, self.variables, self.sizes, self.checked)
+            self.body.extend(bounds.statements(operation.kernel, self.variables, self.sizes, self.checked))
             self.host.checks_indices = bool(self.checked)
         else:
             self._call(operation)
@@ -178,7 +212,7 @@ class _Printer:
         self._require_divisors(size)
         text = unwrapped(size, self.sizes)
         self.sizes[symbol] = self.names.fresh(symbol.name)
-        self.host.body.append(f"{self.sizes[symbol]} = {text}")
+        self.body.append(f"{self.sizes[symbol]} = {text}")
 
     # -- memory -----------------------------------------------------------------------------------------------------
 
@@ -192,23 +226,24 @@ class _Printer:
                 self._require(f"{python(size, self.given)} {'>' if hint(size, self.hints) else '>='} 0")
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
-        first = self.host.parameters[0][0]
-        zeros = f"torch.zeros({tensors.shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
-        self.host.body.append(f"{variable} = {zeros if operation.zero else self._empty(value)}")
+        zeros = (
+            f"torch.zeros({tensors.shape(value.shape, self.sizes)}, device={self.first}.device, dtype={value.dtype})"
+        )
+        self.body.append(f"{variable} = {zeros if operation.zero else self._empty(value)}")
         self.variables[value] = variable
 
     def _empty(self, value: Value) -> str:
         """An uninitialised buffer for ``value``."""
         for name, other in self.host.parameters:
             if (
-                other.dtype == value.dtype
+                not self.packs
+                and other.dtype == value.dtype
                 and value.shape
                 and input_of(other).kind == "argument"
                 and same_shape(other.shape, value.shape)
             ):
                 return f"torch.empty_like({name}, memory_format=torch.contiguous_format)"
-        first = self.host.parameters[0][0]
-        return f"torch.empty({tensors.shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
+        return f"torch.empty({tensors.shape(value.shape, self.sizes)}, device={self.first}.device, dtype={value.dtype})"
 
     # -- launches ---------------------------------------------------------------------------------------------------
 
@@ -229,7 +264,7 @@ class _Printer:
         function = host.kernels[key]
         function.launches += 1
         function.forms.add(without_loops)
-        host.body += self._launched(program, function.program)
+        self.body.extend(self._launched(program, function.program))
         host.tilings.append((function.program.name, program.tiling))
         for extent, most in program.limits:
             self._require_divisors(extent)
@@ -335,13 +370,13 @@ class _Printer:
                 seen = f"{op.target}({seen}{'' if given else '.resolve_conj()'}).contiguous()"
             else:
                 seen = f"{op.target}({seen})"
-            self.host.body.append(f"{self.variables[value]} = {seen}")
+            self.body.append(f"{self.variables[value]} = {seen}")
             return
         call = op.call or op
         arguments = [self._argument(a) for a in call.args]
         arguments += [f"{k}={self._argument(v)}" for k, v in call.kwargs.items()]
         result = self.names.fresh(call.target.split(".")[-2] + "_result")
-        self.host.body.append(f"{result} = {call.target}({', '.join(arguments)})")
+        self.body.append(f"{result} = {call.target}({', '.join(arguments)})")
         for v in operation.values:
             assert isinstance(v.op, TorchCall)
             place = v.op.output
@@ -349,7 +384,9 @@ class _Printer:
             chosen = result if place is None else f"{result}[{place}]"
             if v.op.order is not None:
                 chosen += f".permute{v.op.order}"
-            self.host.body.append(f"{self.variables[v]} = {chosen}.contiguous()")
+            # A weight that is kept must not share its memory with a parameter.
+            own = ".clone(memory_format=torch.contiguous_format)" if self.packs else ".contiguous()"
+            self.body.append(f"{self.variables[v]} = {chosen}{own}")
 
     def _argument(self, item: Any) -> str:
         if isinstance(item, Value):
@@ -357,7 +394,7 @@ class _Printer:
         if isinstance(item, Scalar):
             return python(item.expr, self.sizes)
         if isinstance(item, torch.device):
-            return f"{self.host.parameters[0][0]}.device"
+            return f"{self.first}.device"
         if isinstance(item, list):
             return f"[{', '.join(self._argument(i) for i in item)}]"
         if isinstance(item, tuple):

@@ -76,7 +76,7 @@ def traffic(graph: Graph, host: Host, hints: Hints) -> str:
 
 
 def _between(graph: Graph, host: Host) -> list[tuple[str, Value]]:
-    """The tensors that the host function holds for a while, with their names: what forward returns is not among them."""
+    """The tensors that the host function holds for a while, with their names: what forward returns is not among them, nor what is kept."""
     kept: set[Value] = set()
     for value in graph.outputs:
         kept.add(value)
@@ -89,7 +89,7 @@ def _between(graph: Graph, host: Host) -> list[tuple[str, Value]]:
             made.append(operation.value)
         elif isinstance(operation, CallTorch) and not operation.is_view:
             made += operation.values
-    return [(host.variables[v], v) for v in made if v not in kept]
+    return [(host.variables[v], v) for v in made if v not in kept and v not in host.packed_values]
 
 
 def _first_of(names: list[str], most: int) -> str:

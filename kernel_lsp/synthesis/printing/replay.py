@@ -40,7 +40,8 @@ def _signature(held: str, settings: str) -> str:
     return (*[x.shape for x in inputs], *[{held} for t in held]{settings})'''
 
 
-def _class(changed: str, ahead: bool) -> str:
+def _class(changed: str, ahead: bool, packs: str) -> str:
+    of_held = ", held, changed" if changed else ""
     counted = "\n        torch.autograd.graph.increment_version([held[i] for i in changed])" if changed else ""
     return f'''class _Graphs:
     """The graphs of one module on one device, which share memory: they run one after the other."""
@@ -54,15 +55,13 @@ def _class(changed: str, ahead: bool) -> str:
         self.too_large = None  # the signature for whose copies there was no memory
         self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream()  # for copies and captures; what they allocate is reused on it alone
-        self.done = torch.cuda.Event()  # nothing reads the copies any more, whichever stream that was on
+        self.done = torch.cuda.Event()  # nothing reads the copies any more, whichever stream that was on{_PACKED_STATE if packs else ""}
 
     def run(self, function, inputs, held{changed}):
         """The results of ``function(*inputs, *held)``, as tensors of the caller's own."""
         signature = _signature(inputs, held)
-        if signature not in self.captured:
-            return self.first(signature, function, inputs, held)
-        return self.replay(signature, inputs{", held, changed" if changed else ""})
-{_BEGIN if ahead else ""}
+{_RUN_PACKED.format(of_held=of_held) if packs else _RUN.format(of_held=of_held)}
+{_BEGIN.format(unpacked=_UNPACKED if packs else "") if ahead else ""}{_PACK.format(function=packs) if packs else ""}
     def replay(self, signature, inputs{", held, changed" if changed else ""}):
         """The results of a graph, which is the one used last from now on."""
         graph, copies, results = found = self.captured[signature]
@@ -138,6 +137,51 @@ def _class(changed: str, ahead: bool) -> str:
             _LOG.info(_NO_MORE)'''
 
 
+_RUN = """        if signature not in self.captured:
+            return self.first(signature, function, inputs, held)
+        return self.replay(signature, inputs{of_held})"""
+
+#: what is packed is ready where it is read, and read before it is packed anew, on any stream
+_RUN_PACKED = """        self.pack(held)
+        if signature in self.captured:
+            return self.replay(signature, inputs{of_held})
+        stream = torch.cuda.current_stream()
+        stream.wait_event(self.done)
+        try:
+            return self.first(signature, function, inputs, (*held, *self.packed))
+        finally:
+            self.done.record(stream)"""
+
+_PACKED_STATE = """
+        self.marks = None  # of the weights that what is packed was computed from
+        self.packed = []  # read by the graphs, so its memory stays"""
+
+_PACK = '''
+    def pack(self, held):
+        """Pack the weights into the memory that the graphs read, unless they are as they were."""
+        sources = [held[i] for i in _PACKED_FROM]
+        if _unchanged(self.marks, sources):
+            return
+        self.marks, marks = None, _marks(sources)
+        stream = torch.cuda.current_stream()
+        with torch.inference_mode(False), torch.no_grad():
+            made = {function}(*sources)
+            if not self.packed:
+                with torch.cuda.stream(self.stream):
+                    self.packed = [torch.empty_like(new) for new in made]
+                stream.wait_stream(self.stream)
+            stream.wait_event(self.done)
+            for packed, new in zip(self.packed, made):
+                packed.copy_(new)
+        self.done.record(stream)
+        self.marks = marks
+'''
+
+#: what is packed belongs to other weights, or to their earlier values
+_UNPACKED = """
+        if not _unchanged(self.marks, [held[i] for i in _PACKED_FROM]):
+            return None"""
+
 #: beside the check of the envelope, which takes longer than all this
 _BEGIN = '''
     def begin(self, inputs, held):
@@ -146,7 +190,7 @@ _BEGIN = '''
         if (found := self.captured.get(signature)) is None:
             return None
         if any(x.dtype != copy.dtype or x.device != copy.device for x, copy in zip(inputs, found[1])):
-            return None
+            return None{unpacked}
         return self.replay(signature, inputs)
 '''
 
@@ -183,7 +227,8 @@ _AHEAD = '''def _begin(module, inputs):
         unused.append(graphs)'''
 
 
-def _function(changed: str, ahead: bool) -> str:
+def _function(changed: str, ahead: bool, packs: str) -> str:
+    direct = "function(*inputs, *held, *_packed(module, held))" if packs else "function(*inputs, *held)"
     begun = """
     if begun is not None and begun[1] is not None and all(map(operator.is_, begun[0], held)):
         _reads[module] = [weakref.ref(t) for t in held]
@@ -195,14 +240,14 @@ def _function(changed: str, ahead: bool) -> str:
     device = inputs[0].device
     # A compiler, or a graph that the caller captures, takes the launches themselves.
     if torch.compiler.is_compiling() or device.type != "cuda" or torch.cuda.is_current_stream_capturing():
-        return function(*inputs, *held){noted if ahead else ""}
+        return {direct}{noted if ahead else ""}
     on_devices = _graphs.setdefault(module, {{}})
     if device not in on_devices:
         on_devices.setdefault(device, [_Graphs()])
     try:
         graphs = on_devices[device].pop()
     except IndexError:  # another thread is using them
-        return function(*inputs, *held)
+        return {direct}
     try:
         return graphs.run(function, inputs, held{changed})
     finally:
@@ -265,23 +310,23 @@ def begins_ahead(inputs: list[str], held: int, changed: list[int]) -> bool:
 
 
 def definitions(
-    class_name: str, *, torch_calls: bool, strides: bool, changes: bool, ahead: bool, records: bool
+    class_name: str, *, torch_calls: bool, strides: bool, changes: bool, ahead: bool, records: bool, packs: str
 ) -> list[str]:
     """The file's parts that replay.
 
     ``torch_calls``: the host function has some, which go by settings of torch. ``strides``: the envelope leaves open how parameters and
     buffers lie in memory. ``changes``: a replay raises the version counters of buffers. ``ahead``: it begins before the envelope is checked.
-    ``records``: dataclasses are among the results.
+    ``records``: dataclasses are among the results. ``packs``: the function whose results are kept (``packed.py``); empty where there is none.
     """
     held = "(t.data_ptr(), t.stride())" if strides else "t.data_ptr()"
     changed = ", changed" if changes else ""
     parts = [
         _head(class_name, ahead),
         _signature(held, ", *_settings()" if torch_calls else ""),
-        _class(changed, ahead),
+        _class(changed, ahead, packs),
         _COPIED.replace("    if isinstance(results, dict):", _COPIED_RECORDS) if records else _COPIED,
         *([_AHEAD] if ahead else []),
-        _function(changed, ahead),
+        _function(changed, ahead, packs),
     ]
     return [*parts, _SETTINGS] if torch_calls else parts
 

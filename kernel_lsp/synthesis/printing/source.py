@@ -28,13 +28,13 @@ from ..graph.functions import FUNCTIONS
 from ..graph.lowered import Assigned, Graph
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
-from ..graph.value import input_of
+from ..graph.value import Value, input_of
 from ..kernel.execution_plan import Hints, Planned
 from ..kernel.ir import Apply, Dot, PrefixScan
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
-from . import bounds, helpers, kernel_summary, named_results, replay
+from . import bounds, helpers, kernel_summary, named_results, packed, replay
 from .envelope import conditions, name_arguments
 from .formula import ABOUT_LEFT_OUT, LEFT_OUT, definitions
 from .host import Host, write
@@ -60,9 +60,10 @@ class Written:
         return [kernel.text for kernel in self.host.kernels.values()]
 
     @property
-    def host_function(self) -> str:
-        """The host function's definition."""
-        return _host_function(self.function, self.host)
+    def host_functions(self) -> list[str]:
+        """The definitions of the host function, and before it of the one that packs weights for it."""
+        packs = [_packing_function(packed.name_of(self.function), self.host)] if self.host.packed else []
+        return [*packs, _host_function(self.function, self.host)]
 
 
 def written(
@@ -122,6 +123,8 @@ def compose(
     records = named_results.has_dataclasses(graph.output_spec)
     ahead = replayed and replay.begins_ahead(_given(host), len(host.of_module), _counted(host, graph))
     standard = [*(replay.imports(ahead=ahead, records=records) if replayed else []), *(["import sys"] if named else [])]
+    if host.packed and not replayed:
+        standard.append(packed.IMPORT)
     own = [*named_results.imports(graph.output_spec), *import_lines(import_from, import_file, outer, made.alias)]
     said = _module_docstring(class_name, graph, host, hints, replayed, counters(module))
     parts = [said, _imports(host, own, standard)]
@@ -141,8 +144,9 @@ def compose(
         *helpers.definitions(host.programs),
         *made.kernels,
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
-        made.host_function,
-        *(_replays(class_name, host, graph, ahead, records) if replayed else []),
+        *made.host_functions,
+        *(_packing(function, host, replayed) if host.packed else []),
+        *(_replays(class_name, function, host, graph, ahead, records) if replayed else []),
         _class(plain, made.base, host, signature, checks, function, replayed, ahead, graph),
     ]
     return "\n\n".join(parts) + "\n"
@@ -153,12 +157,25 @@ def _given(host: Host) -> list[str]:
     return [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
 
 
-def _replays(class_name: str, host: Host, graph: Graph, ahead: bool, records: bool) -> list[str]:
-    strides = any(v.shape and all(v is not other for other in host.plan.contiguous) for _, v in host.of_module)
+def _packing(function: str, host: Host, replayed: bool) -> list[str]:
+    names = [name for name, _ in host.of_module]
+    places = [names.index(name) for name in host.packed_from]
+    strides = any(_strides_vary(host, host.of_module[place][1]) for place in places)
+    return packed.definitions(packed.name_of(function), places, strides=strides, replayed=replayed)
+
+
+def _strides_vary(host: Host, value: Value) -> bool:
+    """Whether the envelope leaves open how one of the module's tensors lies in memory."""
+    return bool(value.shape) and all(value is not other for other in host.plan.contiguous)
+
+
+def _replays(class_name: str, function: str, host: Host, graph: Graph, ahead: bool, records: bool) -> list[str]:
+    strides = any(_strides_vary(host, v) for _, v in host.of_module)
     changes = bool(_counted(host, graph))
     torch_calls = host.torch_calls > 0
+    packs = packed.name_of(function) if host.packed else ""
     return replay.definitions(
-        class_name, torch_calls=torch_calls, strides=strides, changes=changes, ahead=ahead, records=records
+        class_name, torch_calls=torch_calls, strides=strides, changes=changes, ahead=ahead, records=records, packs=packs
     )
 
 
@@ -211,6 +228,8 @@ def _module_docstring(
         lines += ["", *textwrap.wrap(_COLLAPSED.format(", ".join(dict.fromkeys(graph.collapsed))), _WIDTH)]
     if graph.precision != "strict":
         lines += ["", *textwrap.wrap(_ROUNDED[graph.precision], _WIDTH)]
+    if host.packed:
+        lines += ["", *packed.about(host.packed, _WIDTH)]
     if replayed:
         lines += ["", *textwrap.wrap(replay.ABOUT, _WIDTH)]
     if counted:
@@ -243,8 +262,14 @@ def _multiplies_short_floats(program: Program) -> bool:
     )
 
 
+def _packing_function(name: str, host: Host) -> str:
+    body = "\n".join(f"    {line}" for line in host.packing)
+    said = "Run what depends on parameters and buffers alone."
+    return f'def {name}({", ".join(host.packed_from)}):\n    """{said}"""\n{body}'
+
+
 def _host_function(name: str, host: Host) -> str:
-    parameters = ", ".join(variable for variable, _ in host.parameters)
+    parameters = ", ".join([*(variable for variable, _ in host.parameters), *host.packed])
     what = "Run the kernel." if len(host.kernels) == 1 else "Run the kernels in order."
     body = "\n".join(f"    {line}" for line in host.body)
     said = f"{what} The tensors have to be in the envelope of the class below."
@@ -281,7 +306,8 @@ def _class(
         checks = [*checks, "# what the kernels read", read]
         first = f"{held} = {inside}\n        if not {held}:"
         test = "The module's tensors that the kernels read; False outside of what was validated."
-    run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
+    packs = [packed.argument(held)] if host.packed else []
+    run = f"{name}({', '.join([*given, *([f'*{held}'] if state else []), *packs])})"
     if replayed:
         run = replay.call(name, given, held or "()", _counted(host, graph), begun)
     if ahead:
@@ -296,7 +322,7 @@ def _class(
 
     def _in_envelope({declared}):
         """{test}"""
-{textwrap.indent(envelope_body(checks), "        ")}'''
+{textwrap.indent(envelope_body(checks), "        ")}{packed.METHOD_TEXT if host.packed else ""}'''
 
 
 def _ending(run: str, assigned: list[Assigned]) -> str:

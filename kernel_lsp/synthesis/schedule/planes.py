@@ -77,10 +77,10 @@ def _tiles(
     plane = at[op.planes]
     # Both planes of what is split here are made of what is loaded once, and need no names of their own.
     in_tile = split_in_tile(op)
-    left, right = ("low", "high"), ("high", "low")
+    left, right = ["low", "high"], ["high", "low"]
     if op.raised:
-        left, right = (*left, "high"), (*right, "raised")
-    unnamed = ("",) * len(left)
+        left, right = [*left, "high"], [*right, "raised"]
+    unnamed = [""] * len(left)
     names = zip(unnamed if in_tile[0] else left, unnamed if in_tile[1] else right, strict=True)
     alongs = walk.along((1, 2)), walk.along((0, 2))
     known: tuple[Known, Known] = {}, {}

@@ -34,7 +34,7 @@ def replayable(plan: HostPlan, graph: Graph) -> bool:
         return False
     if any(input_of(value).kind == "attribute" for value in graph.updates):
         return False
-    if not all(_capturable(one) for one in plan.operations if isinstance(one, CallTorch)):
+    if not all(capturable(one) for one in plan.operations if isinstance(one, CallTorch)):
         return False
     if not any(input_of(value).kind == "argument" for value in plan.inputs):
         return False
@@ -55,7 +55,8 @@ def _memory(value: Value, views: set[Value]) -> Value | None:
     return None if isinstance(value.op, Input) else value
 
 
-def _capturable(operation: CallTorch) -> bool:
+def capturable(operation: CallTorch) -> bool:
+    """Whether an operator of torch gives the same from the same, writes to nothing that it is given and waits for nothing."""
     op = operation.values[0].op
     assert isinstance(op, TorchCall)
     if op.is_view:
