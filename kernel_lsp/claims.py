@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_lsp import class_schema, schema
+from kernel_lsp import class_schema, packed_weights, schema
 from kernel_lsp.speedup import PRECISIONS, at_precision, error_check_words, factor, precision_words, speedups
 
 #: The keys of a header that a validation replaces; the last four are those of earlier versions.
@@ -65,9 +65,10 @@ def figure(claim: Claim) -> str:
         return _cleaned(claim.verdict.status)
     eager, _ = speedups(claim.measurement)
     words = precision_words(claim.verdict.held_to)
+    kept = f" · {packed_weights.LABEL}" if claim.verdict.keeps_packed_weights else ""
     if eager:
-        return f"{factor(eager)} eager" + (f" · {words}" if words else "")
-    return f"correct{at_precision(claim.verdict.held_to)}, not timed"
+        return f"{factor(eager)} eager" + (f" · {words}" if words else "") + kept
+    return f"correct{at_precision(claim.verdict.held_to)}, not timed{kept}"
 
 
 def timed_elsewhere(claim: Claim) -> str:
@@ -177,6 +178,7 @@ def read(header: dict[str, Any]) -> Claim | None:
     if not verdict.reason and isinstance(header.get("reason"), str):
         verdict.reason = header["reason"]
     verdict.held_to = text if (text := header.get("precision")) in PRECISIONS else "strict"
+    verdict.keeps_packed_weights = header.get("packed-weights") == "kept"
     validated = header.get("validated")
     if isinstance(validated, dict):
         device = _device(validated, "cuda" if verdict.mode == "gpu" else "interpreter")

@@ -110,6 +110,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=["strict", "tf32", "half"],
         help="of float32 products in kernels that are generated; kernel files are validated under their own (default: strict)",
     )
+    validating.add_argument(
+        "--keep-packed-weights",
+        action="store_true",
+        default=None,
+        help="of kernels that are generated: keep what they compute of weights alone from call to call",
+    )
     validating.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
     parser = argparse.ArgumentParser(

@@ -72,7 +72,6 @@ class Candidate:
     narrowed: bool = False  # its parent's answer once more, pinned
     arithmetic: str = ""  # where it computes in another one than its siblings: it may be right where they are not
     precision: str = "strict"  # the setting under which it was written, and is validated
-    keeps_packed_weights: bool = False  # what it computes of parameters alone is kept from call to call
     kept: dict[str, int] = field(default_factory=dict)  # ATen operators that stay with torch → how often
     faults: list[dict[str, Any]] = field(
         default_factory=list
@@ -157,6 +156,7 @@ class Verdict:
     within_1e2: bool | None = None
     skipped: list[str] = field(default_factory=list)  # checks that were left out since time was short
     held_to: str = "strict"  # the setting ``precision`` under which it was validated
+    keeps_packed_weights: bool = False  # the kernel keeps what it computes of parameters alone from call to call
     example_error: float | None = None  # as ``error``, on the example inputs alone; None where that is not known
     example_eager_error: float | None = None
     # Of a class with several examples what was found with each; all else is about all of them, but for what is of one call.

@@ -32,6 +32,7 @@ _COMPARED = (
     "samples",
     "baselines",
     "precision",
+    "keep_packed_weights",
 )  # of a header: records made with others do not compare
 
 
@@ -98,6 +99,7 @@ def _asked(options: Any) -> Evaluation:
         "samples": settings.samples,
         "baselines": settings.baselines,
         "precision": settings.precision,
+        "keep_packed_weights": settings.keep_packed_weights,
         "device": settings.device,
         "kernel-lsp": __version__,
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

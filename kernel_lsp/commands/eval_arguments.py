@@ -32,6 +32,11 @@ def add(evaluation: argparse.ArgumentParser, shared: argparse.ArgumentParser, ge
         default="strict",
         help="of float32 products; what is not strict is shown apart, and counts at 1e-2 alone (default: strict)",
     )
+    options.add_argument(
+        "--keep-packed-weights",
+        action="store_true",
+        help="of kernels: keep what they compute of weights alone from call to call; such results are marked",
+    )
     options.add_argument("--device", help="auto (every GPU here), cuda, cuda:N or interpreter (default: auto)")
     options.add_argument("--seconds", type=float, help="time budget of each problem (default: 300)")
     options.add_argument("--executor", choices=["local", "ray"], default="local", help="ray: the GPUs of a Ray cluster")

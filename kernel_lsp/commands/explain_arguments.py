@@ -30,6 +30,12 @@ def add(explain: argparse.ArgumentParser) -> None:
         "--precision", choices=["strict", "tf32", "half"], help="of float32 products (default: strict)"
     )
     explain.add_argument(
+        "--keep-packed-weights",
+        action="store_true",
+        default=None,
+        help="keep what is computed of weights alone from call to call (default: it is computed in every call)",
+    )
+    explain.add_argument(
         "--leave",
         type=_operators,
         default=[],

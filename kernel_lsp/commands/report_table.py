@@ -14,7 +14,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp import candidate_notes, schema, speedup
+from kernel_lsp import candidate_notes, packed_weights, schema, speedup
 from kernel_lsp.commands.run_jobs import WANTED, Task
 from kernel_lsp.commands.wrapping import PIPED
 
@@ -107,6 +107,7 @@ def _result(task: Task) -> str:
     status = "regressed" if report and report.regression else verdict.status
     precision = speedup.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
     status += f" · {precision}" if precision else ""
+    status += f" · {packed_weights.LABEL}" if verdict.keeps_packed_weights and verdict.status in schema.CORRECT else ""
     if is_outdated(task):
         return f"[{DATED}]out of date[/]"
     return f"[{GOOD if is_good(task) else BAD}]{status}[/]"

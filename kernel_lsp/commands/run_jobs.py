@@ -147,6 +147,7 @@ def given(options: Any, further: dict[str, Any] | None = None) -> dict[str, Any]
         "thorough": getattr(options, "thorough", None) or None,
         "bounds": getattr(options, "bounds", None),
         "precision": getattr(options, "precision", None),
+        "keep_packed_weights": getattr(options, "keep_packed_weights", None),
     }
     if getattr(options, "generator", None):
         cli["generators"] = comma_separated(options.generator)

@@ -63,6 +63,7 @@ class Outcome:
     device: str = ""
     machine: str = ""
     held_to: str = "strict"  # the precision that the shown kernel was asked for at
+    keeps_packed_weights: bool = False  # the shown kernel does, from call to call
     readable: bool = True  # whether the record's report, if it has one, could be read
 
 
@@ -167,6 +168,7 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
     validated = shown(report)
     if validated is not None:
         outcome.held_to = validated.verdict.held_to
+        outcome.keeps_packed_weights = validated.verdict.keeps_packed_weights
         strict = outcome.held_to == "strict"  # whatever the record says: no other kernel meets the strict standard
         outcome.correct = outcome.status == "ok" and validated.verdict.status in schema.CORRECT and strict
         outcome.generator, note = validated.candidate.generator, validated.candidate.note

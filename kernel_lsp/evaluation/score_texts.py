@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_lsp import packed_weights
 from kernel_lsp.evaluation.outcomes import Outcome, is_stand_in
 from kernel_lsp.evaluation.records import NOT_STRICT
 from kernel_lsp.evaluation.scores import Geomean, Scores, Spread, name_of
@@ -119,15 +120,16 @@ def in_triton(outcome: Outcome) -> str:
 
 
 def result(outcome: Outcome) -> str:
-    """``ok``, ``ok, slower than eager``, ``wrong, 1e-2 met``, ``not strict (TF32), 2.10× eager, 1e-2 met``."""
+    """``ok``, ``ok, slower than eager``, ``wrong, 1e-2 met``, ``not strict (TF32), 2.10× eager, 1e-2 met``, ``ok, packed weights kept``."""
+    kept = f", {packed_weights.LABEL}" if outcome.keeps_packed_weights else ""
     if outcome.correct:
         ratio = outcome.speedups.get("eager")
-        return "ok, slower than eager" if ratio is not None and ratio < 1 else "ok"
+        return ("ok, slower than eager" if ratio is not None and ratio < 1 else "ok") + kept
     status = outcome.status
     if status == NOT_STRICT:
         ratio = outcome.speedups_1e2.get("eager")
         status = f"not strict ({precision_words(outcome.held_to)})" + (f", {factor(ratio)} eager" if ratio else "")
-    return f"{status}, 1e-2 met" if outcome.correct_1e2 else status
+    return (f"{status}, 1e-2 met" if outcome.correct_1e2 else status) + kept
 
 
 def exceeded(shown: int, total: int) -> str:

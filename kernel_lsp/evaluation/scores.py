@@ -289,6 +289,12 @@ def _warnings(scores: Scores, repeated: int) -> list[str]:
                 f"{lower} {what} asked for at {precision_words(held_to)}, which is not strict: "
                 f"{'it counts' if lower == 1 else 'they count'} at 1e-2 alone."
             )
+    kept = sum(outcome.keeps_packed_weights for outcome in scores.outcomes)
+    if kept:
+        kernels, they = ("kernel keeps", "its") if kept == 1 else ("kernels keep", "their")
+        said.append(
+            f"{kept} {kernels} packed weights from call to call (keep_packed_weights): {they} times are without what packs them."
+        )
     if repeated:
         said.append(
             f"{repeated} record{'s repeat' if repeated > 1 else ' repeats'} a problem; the latest of each counts."

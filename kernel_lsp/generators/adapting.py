@@ -15,6 +15,7 @@ import sys
 import textwrap
 from dataclasses import dataclass, field
 
+from kernel_lsp import packed_weights
 from kernel_lsp.class_schema import Interface, Specimen, TensorSpec
 from kernel_lsp.envelope_constants import conjuncts, envelope_body
 from kernel_lsp.generators.bound_names import bindings, binds, identifiers, names
@@ -111,8 +112,9 @@ def _read(source: str, origin: Origin, specimen: Specimen, interface: Interface)
             raise Unsuitable(f"its {name} has no self")
         if name != "forward" and name in interface.attributes:
             raise Unsuitable(f"the class has an attribute {name} of its own")
-    calls = [node for node in ast.walk(file.methods["forward"]) if isinstance(node, ast.Call) and node.args]
-    by_module = ("_begin", "_replayed")
+    methods = [file.methods[name] for name in ("forward", packed_weights.METHOD) if name in file.methods]
+    calls = [node for one in methods for node in ast.walk(one) if isinstance(node, ast.Call) and node.args]
+    by_module = ("_begin", "_replayed", "_packed", "_forget")
     file.keyed = {call.args[0] for call in calls if ast.unparse(call.func) in by_module and _is_self(call.args[0])}
     file.parameters = _parameters(file, origin)
     file.paths = _paths(origin.state, specimen.state)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import __version__, class_schema, schema
+from kernel_lsp import __version__, class_schema, packed_weights, schema
 from kernel_lsp.errors import NothingToLower, NotWritable, StoreUnusable
 from kernel_lsp.generators import Request
 from kernel_lsp.generators.adapting import Origin, Unsuitable, adapted
@@ -111,6 +111,9 @@ def _proposed(
             continue
         if one.precision not in ("strict", request.settings.precision):
             why = f'a kernel was validated with precision = "{one.precision}"'
+            continue
+        if packed_weights.keeps(one.kernel.source) and not request.settings.keep_packed_weights:
+            why = "a kernel that was validated keeps packed weights, and keep_packed_weights is off"
             continue
         by_rule = _with_the_synthesizer(request) and one.kernel.generator in _BY_RULE
         if by_rule and (not on_gpu or one.version == __version__):  # only times tell that an older one is better

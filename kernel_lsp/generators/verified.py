@@ -8,7 +8,7 @@ import logging
 import os
 from pathlib import Path
 
-from kernel_lsp import speedup, why_eager
+from kernel_lsp import packed_weights, speedup, why_eager
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.generators import Request
 from kernel_lsp.generators.edits import Edits
@@ -39,6 +39,9 @@ async def examples(request: Request, leaves: bool) -> list[str]:
         log.warning("%s", error)
         return []
     found = [one for one in found if one.precision in ("strict", request.settings.precision)]
+    found = [
+        one for one in found if not packed_weights.keeps(one.kernel.source)
+    ]  # what keeps them is not for a model to write
     if leaves:
         found = [one for one in found if _of_the_project(one, request.path)]
     texts: list[str] = []

@@ -7,9 +7,10 @@ times on record decide only whether the earlier kernel is worth validating. Its 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 
-from kernel_lsp import class_schema, kernel_file, schema
+from kernel_lsp import class_schema, kernel_file, packed_weights, schema
 from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.generators import recall
 from kernel_lsp.jobs import device_requests, stored_verdicts
@@ -40,11 +41,13 @@ async def validate_faster(run: Run) -> None:
     key = key_for(run.first_device, run.job.target.fingerprint, "any", run.settings.bounds, precision)
     if measurement is None or took is None or key is None:
         return
+    keeps = packed_weights.keeps(report.candidates[now].candidate.source)
     others = [body(entry.candidate.source) for entry in report.candidates]
     store, inputs = stored_verdicts.store_of(run.settings), inputs_text(measurement.shapes[0])
     try:
         rival = await asyncio.to_thread(
-            fastest_before.fastest, key.fingerprint, key.device, key.bounds, inputs, others, store, key.precision
+            functools.partial(fastest_before.fastest, keeps_packed_weights=keeps),
+            *(key.fingerprint, key.device, key.bounds, inputs, others, store, key.precision),
         )
         if rival is None or took <= rival.kernel * (1 + run.settings.regression_threshold / 100):
             return

@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-from kernel_lsp import kernel_file, schema, speedup
+from kernel_lsp import kernel_file, packed_weights, schema, speedup
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
@@ -48,7 +48,8 @@ async def compare(run: Run, validated: schema.Validated, known: Validation | Non
         measurement.comparison = schema.SpeedComparison(missing=NO_STORE)
         return
     try:
-        rival = await asyncio.to_thread(_rival, key, measurement, store)
+        keeps = packed_weights.keeps(validated.candidate.source)
+        rival = await asyncio.to_thread(_rival, key, measurement, store, keeps)
     except StoreUnusable as error:
         warn(run, error)
         measurement.comparison = schema.SpeedComparison(missing=error.neutral())
@@ -76,10 +77,12 @@ def time_of(measurement: schema.Measurement | None) -> float | None:
     return shape.kernel.median if shape is not None and shape.kernel is not None else None
 
 
-def _rival(key: Key, measurement: schema.Measurement, store: Path) -> Rival | None:
+def _rival(key: Key, measurement: schema.Measurement, store: Path, keeps: bool) -> Rival | None:
     inputs = inputs_text(measurement.shapes[0])
     about = key.fingerprint, key.device, key.bounds, inputs
-    return fastest_before.fastest(*about, other_than=[key.body], path=store, precision=key.precision)
+    return fastest_before.fastest(
+        *about, other_than=[key.body], path=store, precision=key.precision, keeps_packed_weights=keeps
+    )
 
 
 async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.SpeedComparison:

@@ -277,6 +277,7 @@ class Run:
             "thorough": self.settings.thorough or self.job.follow_up,
             "bounds": self.settings.bounds,
             "precision": self.job.precision,
+            "keep_packed_weights": self.settings.keep_packed_weights,
             "kernel": str(self.kernel),
             "locks": self.locks or lock_folder(self.settings),
             "quota": self.job.quota,

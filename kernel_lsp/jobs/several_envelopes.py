@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import textwrap
 
-from kernel_lsp import loading, why_eager
+from kernel_lsp import loading, packed_weights, why_eager
 from kernel_lsp.generators.rewriting import Source
 from kernel_lsp.naming import kernel_class
 
@@ -76,9 +77,14 @@ class _File:
         if any(not (isinstance(node, ast.FunctionDef) or _is_text(node)) for node in self.cls.body):
             raise NotJoined("its class holds more than methods")
         self.envelopes = {name: node for name, node in methods.items() if re.fullmatch(rf"{ENVELOPE}(_\d+)?", name)}
-        if methods.keys() - {"forward", *self.envelopes} or "forward" not in methods or not self.envelopes:
-            raise NotJoined(f"its class has other methods than forward and {ENVELOPE}")
+        if (
+            methods.keys() - {"forward", packed_weights.METHOD, *self.envelopes}
+            or "forward" not in methods
+            or not self.envelopes
+        ):
+            raise NotJoined(f"its class has other methods than forward, {ENVELOPE} and {packed_weights.METHOD}")
         self.forward = methods["forward"]
+        self.forget = methods.get(packed_weights.METHOD)
 
     def piece(self, node: ast.stmt) -> str:
         """The text of a statement, with the comments above it."""
@@ -199,6 +205,15 @@ def _docstring(one: _File, two: _File, number: int) -> str:
     return f'"""{text}\n"""'
 
 
+def _forget(methods: list[ast.FunctionDef | None]) -> list[str]:
+    """The method that drops what the kernels of all envelopes keep of weights, where one keeps any."""
+    there = [copy.copy(one) for one in methods if one is not None]
+    if not there:
+        return []
+    there[0].body = [*there[0].body, *(node for one in there[1:] for node in one.body if not _is_text(node))]
+    return [textwrap.indent(ast.unparse(there[0]), "    ")]
+
+
 def _class(one: _File, two: _File, number: int) -> str:
     """The class with the envelopes in their order, and eager after the last."""
     eager = next(node for node in ast.walk(one.forward) if isinstance(node, ast.Return) and _is_eager(node))
@@ -212,5 +227,6 @@ def _class(one: _File, two: _File, number: int) -> str:
         "\n".join(f"    {line}" if line else "" for line in text.split("\n")),
         *(one.piece(node) for node in one.envelopes.values()),
         *(two.piece(node) for node in two.envelopes.values()),
+        *_forget([one.forget, two.forget]),
     ]
     return "\n\n".join([f"{parts[0]}\n{parts[1]}", *parts[2:]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_lsp import claims, number_text
+from kernel_lsp import claims, number_text, packed_weights
 from kernel_lsp.errors.surface import adapted
 from kernel_lsp.schema import CORRECT, Measurement, ShapeMeasurement, Verdict
 from kernel_lsp.speedup import at_precision, factor, mix_share, mix_words, speedups
@@ -33,9 +33,12 @@ def mark(verdict: Verdict) -> Markup:
 
 
 def _said(verdict: Verdict) -> str:
-    """The status; a kernel that is correct at a lower precision alone says so."""
+    """The status; a kernel that is correct at a lower precision alone, or keeps packed weights, says so."""
     words = WORDS.get(verdict.status, verdict.status)
-    return words.replace("correct", f"correct{at_precision(verdict.held_to)}") if verdict.status in CORRECT else words
+    if verdict.status not in CORRECT:
+        return words
+    kept = f", {packed_weights.LABEL}" if verdict.keeps_packed_weights else ""
+    return words.replace("correct", f"correct{at_precision(verdict.held_to)}") + kept
 
 
 def _kind(verdict: Verdict) -> tuple[str, str]:

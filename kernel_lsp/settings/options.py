@@ -289,6 +289,12 @@ class Settings:
         "validated under it from then on.",
         _one_of("strict", "tf32", "half"),
     )
+    keep_packed_weights: bool = _option(
+        False,
+        "Keep what the synthesizer's kernels compute of parameters and buffers alone (float16 planes, packed convolution weights) from call "
+        "to call, in memory beside the weights; it is computed anew after a weight was replaced or changed. A change that does not move the "
+        "tensor's version counter, such as one through `.data`, is not noticed until `forget_packed_weights()` of the kernel's class is called.",
+    )
     valid_severity: str = _option(
         "hint",
         "How an editor shows that a kernel is correct, and how fast: the diagnostics `kernel-valid` and `kernel-slower`. `hint`: no squiggle "

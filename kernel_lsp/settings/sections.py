@@ -22,6 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "inlay_hints",
     ),
     "Advanced": (
+        "keep_packed_weights",
         "bounds",
         "thorough",
         "baselines",

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_lsp import schema
+from kernel_lsp import packed_weights, schema
 from kernel_lsp.store import database
 
 # Of the same class, with its text, correct under the same settings ``bounds`` and ``precision``, and timed on this machine's device at the
@@ -31,7 +31,7 @@ with ours as (
 )
 select o.fingerprint, o.body, o.device, o.driver, o.torch, o.triton, o.version, o.bounds, o.precision, k.source,
     o.kernel, o.reached_at
-from timed o join kernels k on k.body = o.body where o.number = 1 order by o.kernel limit 1
+from timed o join kernels k on k.body = o.body where o.number = 1 and (instr(k.source, ?) > 0) = ? order by o.kernel limit 1
 """
 
 # The latest of its validations here first. Whether it is for the example's sizes alone the settings say; earlier versions
@@ -70,11 +70,12 @@ def fastest(
     other_than: Collection[str],
     path: Path | None,
     precision: str = "strict",
+    keeps_packed_weights: bool = False,
 ) -> Rival | None:
     """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), by the latest time of each.
 
     ``other_than``: bodies that are left out. ``bounds``: the setting; a kernel that need not look at its indices is no measure for one that has to.
-    Nor is one that rounds for one that may not: ``precision``.
+    Nor is one that rounds for one that may not: ``precision``. Nor, either way, one that keeps packed weights for one that does not.
 
     Raises:
         StoreUnusable: the file cannot be read.
@@ -85,7 +86,8 @@ def fastest(
         statuses = sorted(schema.CORRECT)
         places = {"statuses": statuses, "bodies": other_than}
         query = _QUERY.format(**{name: ", ".join("?" * len(values)) for name, values in places.items()})
-        values = (*statuses, fingerprint, device, bounds, precision, *other_than, inputs)
+        method = f"def {packed_weights.METHOD}("
+        values = (*statuses, fingerprint, device, bounds, precision, *other_than, inputs, method, keeps_packed_weights)
         row = connection.execute(query, values).fetchone()
         return Rival(*row) if row is not None else None
 

@@ -341,7 +341,6 @@ def _scheduled(
             candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
             precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product | Chained)]
             candidate.precision = graph.precision
-            candidate.keeps_packed_weights = bool(made.host.packed)
             candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)

@@ -47,6 +47,7 @@ def explain(
     left: frozenset[str] = frozenset(),
     check_indices: bool = False,
     precision: str = "strict",
+    keep_packed_weights: bool = False,
 ) -> dict[str, Any]:
     """The stages of the synthesizer for ``module``, as JSON data: ``graph``, ``kernels``, ``schedule``, ``text``, ``error``.
 
@@ -54,12 +55,12 @@ def explain(
     what ended the synthesizer on the way (``NothingToLower``, ``NotWritable``) as JSON, None where there is a kernel.
     ``target_name``: the GPU that schedules are chosen for, and on which products may be made of halves; where None, schedules
     are those for the default and nothing is rounded. ``left``: operators that stay with
-    torch ("aten.conv2d"). ``check_indices`` and ``precision`` as for ``synthesize``.
+    torch ("aten.conv2d"). ``check_indices``, ``precision`` and ``keep_packed_weights`` as for ``synthesize``.
     """
     result: dict[str, Any] = {"class_name": class_name, **dict.fromkeys(STAGES), "error": None}
     try:
         with told(exported, class_name):
-            _fill(result, module, exported, stages, target_name, left, check_indices, precision)
+            _fill(result, module, exported, stages, target_name, left, check_indices, precision, keep_packed_weights)
     except UserError as error:
         result["error"] = error.to_json()
     return result
@@ -74,9 +75,11 @@ def _fill(
     left: frozenset[str],
     check_indices: bool,
     precision: str,
+    keep_packed_weights: bool,
 ) -> None:
     class_name, gpu = result["class_name"], target(target_name)
-    found = lowered(exported, left, gpu, halves=target_name is not None, precision=precision)
+    how: dict[str, Any] = {"precision": precision, "keep_packed_weights": keep_packed_weights}
+    found = lowered(exported, left, gpu, halves=target_name is not None, **how)
     with contextlib.suppress(Unwritable):  # then the arguments keep the names of the exported nodes
         name_arguments(found.graph, Signature(module, *exported.example_inputs))
     names = ValueNames(found.graph)

@@ -198,8 +198,7 @@ def _sent(referee: Referee, calls: list[_Call], words: bool) -> bool:
     assert referee.unmarked is not None
     if referee.unmarked.channel.socket.fileno() < 0:
         return False
-    with open(referee.trial.source, encoding="utf-8") as file:
-        text = file.read()
+    text = referee.trial.text()
     inputs = [[list(call.tree[0]), dict(call.tree[1])] for call in calls for _ in range(_TIMES)]
     message = {
         "name": _name(referee.unmarked.kernel),

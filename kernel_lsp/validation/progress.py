@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kernel_lsp import schema
+from kernel_lsp import packed_weights, schema
 from kernel_lsp.validation import agreement, plan
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def _how_far(progress: Progress, left: int) -> str:
 def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> schema.Verdict:
     """The verdict of ``status`` on the candidate at hand, with what was found out about it."""
     limits = plan.ordered([*referee.progress.limits, *referee.oracle.limits, *referee.trial.limits, *referee.of_timing])
+    if keeps := packed_weights.keeps(referee.trial.text()):
+        limits.insert(0, packed_weights.LIMIT)
     if referee.progress.deferred:
         limits.append(schema.STILL + ", ".join(step.name for step in referee.progress.deferred))
     if referee.progress.sampled:
@@ -104,4 +106,5 @@ def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> 
         within_1e2=referee.progress.within_1e2,
         skipped=list(referee.progress.skipped),
         held_to=referee.held_to,
+        keeps_packed_weights=keeps,
     )

@@ -232,6 +232,8 @@ class Trial:
         self.module.train(message.get("train", False) or self.training)
         if message.get("primed"):
             trial_calls.prime(self.module, args, kwargs, tensors, self._words_of_cuda())
+            if self._left_out():
+                trial_calls.count_a_change(self.module)
         self.launches.muted = self.launches.graphs.muted = message.get("muted", False)
         self.launches.graphs.integers = message.get("fresh_integers")
         self.launches.reset()
@@ -263,6 +265,8 @@ class Trial:
             traceback.print_exc()
             raise failures.classify(error, self.path, self.source) from None
         finally:
+            if self.launches.muted or self._left_out():
+                trial_calls.count_a_change(self.module)
             self.launches.muted = self.launches.graphs.muted = False
             self.launches.streams = None
         outputs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
@@ -293,6 +297,10 @@ class Trial:
         except channel.Opaque as error:
             raise failures.Failure("wrong", f"it returns a {error}, not tensors") from None
         return answer, result
+
+    def _left_out(self) -> bool:
+        """Whether program instances were left out since the call began."""
+        return self.sampling is not None and self.sampling.run < self.sampling.total
 
     def _changed(self) -> list[str]:
         return (
@@ -330,6 +338,8 @@ class Trial:
         calls = [functools.partial(call, module, case) for case in cases for module in modules]
         with self._words_of_cuda():
             precompiling.precompile(calls, self.launches)
+        for module in modules:  # which were called without a launch
+            trial_calls.count_a_change(module)
         memory.release()
 
     def kernels(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:

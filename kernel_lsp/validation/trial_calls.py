@@ -36,6 +36,15 @@ def prime(
     state.put_back(module, before, only_known=True)
 
 
+def count_a_change(module: torch.nn.Module) -> None:
+    """Move the version counters of what a module holds, as a change of it does.
+
+    What a candidate keeps of weights by these counters, and has computed without all of its launches, is then out of date in the next call.
+    """
+    held = [*module.parameters(), *module.buffers()]
+    torch.autograd.graph.increment_version([tensor for tensor in held if not tensor.is_inference()])
+
+
 def gradients(
     module: torch.nn.Module, out: Any, inputs: list[torch.Tensor], cotangents: list[torch.Tensor]
 ) -> list[Any]:

@@ -26,6 +26,11 @@ class TrialConnection:
     stopped: bool = False  # by the referee, when the time was over
     owed: list[str] = field(default_factory=list)  # what the trial was asked to do, and was not yet heard about
 
+    def text(self) -> str:
+        """The text of the candidate's file."""
+        with open(self.source, encoding="utf-8") as file:
+            return file.read()
+
     def start(self) -> None:
         """Let the trial start CUDA, before which it waits for the first byte: the GPU may be another's until now."""
         if not self.waits:

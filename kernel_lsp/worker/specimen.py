@@ -90,6 +90,7 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             check_indices=given.get("bounds") == "check",
             gpu=given.get("gpu"),
             precision=given.get("precision") or "strict",
+            keep_packed_weights=bool(given.get("keep_packed_weights")),
         )
         return {
             "specimen": schema.to_json(specimen),
@@ -124,6 +125,7 @@ def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             left=frozenset(given["leave"]),
             check_indices=given.get("bounds") == "check",
             precision=given.get("precision") or "strict",
+            keep_packed_weights=bool(given.get("keep_packed_weights")),
         )
         return {"specimen": schema.to_json(seen.specimen), "explained": data}
 

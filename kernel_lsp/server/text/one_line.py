@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel_lsp import claims
+from kernel_lsp import claims, packed_weights
 from kernel_lsp.analysis import ModuleClass
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.speedup import (
@@ -31,14 +31,15 @@ def speed(s: ClassState) -> str:
     """``2.31× eager · 1.24× compile``; "not timed" where there is no figure.
 
     Over recorded shapes ``1.80× eager over 3 shapes · example: 1.24× compile``. A kernel that is not strict says its precision:
-    ``2.31× eager · TF32``.
+    ``2.31× eager · TF32``, and one that keeps packed weights that: ``2.31× eager · packed weights kept``.
     """
     eager, compiled = speedups(s.measurement)
     count = len(weighted_shapes(s.measurement))
     parts = [f"{factor(eager)} eager" + (f" over {count} shapes" if count > 1 else "")] if eager else []
     parts += [("example: " if count else "") + f"{factor(compiled)} compile"] if compiled else []
     parts = parts or ["not timed"]
-    return " · ".join([*parts, *_precision(s)])
+    kept = [packed_weights.LABEL] if s.verdict is not None and s.verdict.keeps_packed_weights else []
+    return " · ".join([*parts, *_precision(s), *kept])
 
 
 def _precision(s: ClassState) -> list[str]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import textwrap
 
-#: the method of the class that drops what is kept
-METHOD = "forget_packed_weights"
+from kernel_lsp.packed_weights import METHOD
 
 IMPORT = "import weakref"
 

@@ -12,6 +12,7 @@ from torch import nn
 
 import kernel_lsp.synthesis
 from kernel_lsp import why_eager
+from kernel_lsp.packed_weights import keeps
 from kernel_lsp.schema import Candidate
 from kernel_lsp.synthesis import stages
 from kernel_lsp.synthesis.schedule.choices import choices
@@ -85,9 +86,7 @@ def made(name: str, folder: Path, *, replayed: bool = False) -> tuple[nn.Module,
     torch.manual_seed(0)
     module, x = kind().eval(), torch.randn(shape)
     found = written(module, x, tf32=True)
-    source = next(
-        one.source for one in found if one.keeps_packed_weights and one.variant.endswith(REPLAYED) == replayed
-    )
+    source = next(one.source for one in found if keeps(one.source) and one.variant.endswith(REPLAYED) == replayed)
     file = loaded(why_eager.added(source, kind.__name__), folder, f"{name}_{replayed}_kept_triton")
     kernel = getattr(file, f"{kind.__name__}Triton")().eval()
     kernel.load_state_dict(module.state_dict())

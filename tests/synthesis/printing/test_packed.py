@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from kernel_lsp.packed_weights import keeps
 from tests.synthesis import interpreted
 from tests.synthesis.printing.packed_modules import MODULES, Counts, Product, Residual, Returns, Shares, written
 from tests.synthesis.printing.replay_modules import LEFT, REPLAYED, variant
@@ -156,12 +157,12 @@ def test_without_the_setting_nothing_of_it_is_in_a_file(name: str) -> None:
     kind, shape = MODULES[name]
     module, x = kind().eval(), torch.randn(shape)
     for one in written(module, x, keep=False):
-        assert not one.keeps_packed_weights
+        assert not keeps(one.source)
         assert "packed_weights" not in one.source and "_kept" not in one.source and "_PACKED_FROM" not in one.source
 
 
 def test_the_file_says_what_it_keeps_and_what_it_does_not_notice() -> None:
-    source = next(one for one in written(Product().eval(), torch.randn(6, 48)) if one.keeps_packed_weights).source
+    source = next(one for one in written(Product().eval(), torch.randn(6, 48)) if keeps(one.source)).source
     said = " ".join(source.split('"""')[1].split())
     assert "Asked for with keep_packed_weights: what depends on parameters and buffers alone" in said
     assert "such as one through .data, is not noticed: call forget_packed_weights() after it" in said
@@ -172,7 +173,7 @@ def test_the_file_says_what_it_keeps_and_what_it_does_not_notice() -> None:
 
 def test_what_a_caller_is_given_and_what_a_call_changes_is_not_kept() -> None:
     made = {kind: variant(written(kind().eval(), torch.randn(5, 8)), "") for kind in (Shares, Returns, Counts)}
-    assert {kind for kind, one in made.items() if one.keeps_packed_weights} == {Shares}
+    assert {kind for kind, one in made.items() if keeps(one.source)} == {Shares}
 
 
 def test_torchs_convolutions_get_weights_that_are_kept_with_their_channels_last() -> None:
@@ -184,4 +185,4 @@ def test_torchs_convolutions_get_weights_that_are_kept_with_their_channels_last(
     assert "_weight_last" in kept and "_weight_last" not in before
     launched = kept.partition("def residual_packed(")[2].partition("\n\n")[0]
     assert launched.count("_weight_last = ") == 6
-    assert all(one.variant != LEFT or not one.keeps_packed_weights for one in written(module, x))
+    assert all(one.variant != LEFT or not keeps(one.source) for one in written(module, x))
