@@ -107,6 +107,7 @@ def lines(
             "example_error": _rounded(verdict.example_error, 3) if elsewhere else None,
             "example_eager_error": _rounded(verdict.example_eager_error, 3) if elsewhere else None,
             "precision": verdict.precision or None,
+            "keeps_packed_weights": verdict.keeps_packed_weights or None,
         },
         "reason": _cut(verdict.reason) or None,
         "not-checked": not_checked(verdict.limits) or None,
@@ -178,7 +179,6 @@ def read(header: dict[str, Any]) -> Claim | None:
     if not verdict.reason and isinstance(header.get("reason"), str):
         verdict.reason = header["reason"]
     verdict.held_to = text if (text := header.get("precision")) in PRECISIONS else "strict"
-    verdict.keeps_packed_weights = header.get("packed-weights") == "kept"
     validated = header.get("validated")
     if isinstance(validated, dict):
         device = _device(validated, "cuda" if verdict.mode == "gpu" else "interpreter")

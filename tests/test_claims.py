@@ -142,6 +142,19 @@ def test_a_lower_precision_is_part_of_the_claim():
     assert other.precision == other.claim.verdict.held_to == "strict"
 
 
+def test_that_packed_weights_are_kept_is_part_of_the_header_and_of_the_claim():
+    made, validated = report(1)
+    text = kernel_file.assemble(header.build("a.py::A", made.target, made, validated), "pass\n")
+    assert "packed" not in text and not kernel_file.parse(text).claim.verdict.keeps_packed_weights
+    validated.verdict.keeps_packed_weights = True
+    text = kernel_file.assemble(header.build("a.py::A", made.target, made, validated), "pass\n")
+    assert "keeps_packed_weights = true}" in text
+    claim = kernel_file.parse(text).claim
+    assert claim.verdict.keeps_packed_weights and claims.figure(claim) == "4.11× eager · packed weights kept"
+    untimed = claims.Claim(schema.Verdict("ok", keeps_packed_weights=True))
+    assert claims.figure(untimed) == "correct, not timed · packed weights kept"
+
+
 def test_what_is_written_is_read_back():
     lines = claims.lines(verdict(), measured(), H100, "0.1.0", "2026-01-02T03:04:05Z")
     claim = kernel_file.parse(kernel_file.assemble({"class": "A"} | lines, "")).claim

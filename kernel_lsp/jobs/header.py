@@ -8,26 +8,14 @@ import datetime
 import re
 from typing import Any
 
-from kernel_lsp import __version__, claims, class_schema, envelope_sizes, kernel_file, packed_weights, schema
+from kernel_lsp import __version__, claims, class_schema, envelope_sizes, kernel_file, schema
 from kernel_lsp.envelope_constants import UNBOUNDED, size_range
 
 MOST_LINES = 25  # of a header, with its opening and closing line
 _MOST = 160  # characters of a text
 _LINE = 80  # characters of a line's share of a list: less than a line has, since items are not broken up
 _KEYS = (
-    *(
-        "source",
-        "class",
-        "generator",
-        "note",
-        "variant",
-        "pinned",
-        "precision",
-        "packed-weights",
-        "fingerprint",
-        "body",
-        "code",
-    ),
+    *("source", "class", "generator", "note", "variant", "pinned", "precision", "fingerprint", "body", "code"),
     *("envelope", *claims.KEYS, "rest"),
 )
 _ALONE = 60  # characters of the one item of a list that is left
@@ -45,7 +33,6 @@ def build(source: str, target: schema.Target, report: schema.Report, validated: 
         "variant": candidate.variant[:_MOST] or None,
         "pinned": candidate.pinned or None,
         "precision": candidate.precision if candidate.precision != "strict" else None,
-        "packed-weights": "kept" if packed_weights.keeps(candidate.source) else None,
         "fingerprint": "",  # here and not further down, where a reader looks for what was found out
         "body": "",
         "code": "",

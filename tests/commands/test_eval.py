@@ -179,12 +179,17 @@ def test_the_settings_given_reach_the_jobs(evaluate, executor, shown) -> None:
         "generators": ["synthesizer"],
         "seconds": 7.0,
         "precision": "strict",
+        "keep_packed_weights": False,
     }
     evaluate("--results", "r2.jsonl", "--baseline", "none")
-    assert executor.plan.settings == {"baselines": [], "precision": "strict"}  # whatever pyproject.toml says
+    # whatever pyproject.toml says
+    assert executor.plan.settings == {"baselines": [], "precision": "strict", "keep_packed_weights": False}
     evaluate("--results", "r3.jsonl", "--precision", "tf32")
     assert executor.plan.settings["precision"] == "tf32"
     assert results_file.read(Path("r3.jsonl")).header["precision"] == "tf32"
+    evaluate("--results", "r4.jsonl", "--keep-packed-weights")
+    assert executor.plan.settings["keep_packed_weights"] is True
+    assert results_file.read(Path("r4.jsonl")).header["keep_packed_weights"] is True
 
 
 def test_other_settings_than_before_are_said(evaluate, executor, shown, capsys) -> None:

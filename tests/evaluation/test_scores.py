@@ -375,3 +375,21 @@ def test_what_is_not_strict_counts_at_1e_2_alone_and_is_marked(status):
     assert [failure.status for failure in found.failures] == ["not-strict"]
     assert "1 kernel was asked for at TF32, which is not strict: it counts at 1e-2 alone." in found.warnings
     assert score_texts.result(found.outcomes[1]) == "not strict (TF32), 8.00× eager, 1e-2 met"
+
+
+def test_a_kernel_that_keeps_packed_weights_counts_and_is_marked():
+    keeps, slower = validated(800, close=True), validated(50, close=True)
+    keeps.verdict.keeps_packed_weights = slower.verdict.keeps_packed_weights = True
+    others = [record(problem(1), report(validated(200, close=True))), record(problem(2), report(keeps))]
+    found = score(others)
+    assert [score_texts.result(outcome) for outcome in found.outcomes] == ["ok", "ok, packed weights kept"]
+    said = (
+        "1 kernel keeps packed weights from call to call (keep_packed_weights): its times are without what packs them."
+    )
+    assert said in found.warnings
+    (_, group) = found.groups
+    assert group.correct == 2
+    found = score([*others, record(problem(3), report(slower))])
+    assert score_texts.result(found.outcomes[2]) == "ok, slower than eager, packed weights kept"
+    assert any(text.startswith("2 kernels keep packed weights") for text in found.warnings)
+    assert not any("packed weights" in text for text in score(others[:1]).warnings)

@@ -1,12 +1,16 @@
 """A kernel that was validated for one class is proposed for another one that computes the same; real workers."""
 
 import ast
+from types import SimpleNamespace
 
 import pytest
 
 from kernel_lsp import class_schema, kernel_file, why_eager
+from kernel_lsp.generators import recall
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.store import recalled
+from kernel_lsp.store.graphs import Graph
+from kernel_lsp.store.kernels import Kernel
 
 from .conftest import over, target
 
@@ -176,3 +180,29 @@ async def test_alone_with_nothing_to_recall_it_says_so(make_jobs, module, store)
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert job.state == "failed"
     assert "nothing that was validated as correct is in the store yet" in str(job.error)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_kernel_that_keeps_packed_weights_is_proposed_where_the_setting_allows_it(monkeypatch, keep):
+    kernel = "class A:\n    def forget_packed_weights(self):\n        pass\n"
+    graph = Graph("sha256:1", ["x"], [], [], {})
+    one = recalled.Recalled(
+        Kernel("sha256:2", kernel, "openai", "", ""),
+        graph,
+        "A",
+        "a.py",
+        "2026-01-01",
+        True,
+        "GPU",
+        5.0,
+        True,
+        2.0,
+        "0.1",
+    )
+    monkeypatch.setattr(recalled, "find", lambda *_: [one])
+    monkeypatch.setattr(recall, "adapted", lambda source, *_: source)
+    settings = SimpleNamespace(bounds="trust", precision="strict", keep_packed_weights=keep, generators=["recall"])
+    request = SimpleNamespace(settings=settings, gpu=None, samples=3)
+    found, why = recall._proposed(request, SimpleNamespace(graph="sha256:1", class_name="A"), None, None)
+    assert [candidate.source for candidate in found] == ([kernel] if keep else [])
+    assert why == ("" if keep else "a kernel that was validated keeps packed weights, and keep_packed_weights is off")

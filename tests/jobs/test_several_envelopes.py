@@ -84,6 +84,33 @@ def test_each_envelope_runs_its_own_kernel_and_eager_is_last():
     assert "1. Layer as one kernel." in text and "3. Layer as one kernel." in text
 
 
+FORGETS = """
+    def forget_packed_weights(self):
+        \"\"\"Drop what is kept.\"\"\"
+        _forget(self)
+"""
+
+
+def keeping(number: int) -> str:
+    """The same with a method that drops what a call has kept."""
+    text = body(number).replace("def layer(", "def _forget(layer):\n    _cache.clear()\n\n\ndef layer(")
+    return text + FORGETS
+
+
+@pytest.mark.parametrize("keeps", [(True, True), (True, False), (False, True)])
+def test_what_the_kernels_of_each_envelope_keep_is_dropped_together(keeps):
+    first, second = ((keeping if keep else body)(number) for keep, number in zip(keeps, (50, 20), strict=True))
+    text = several_envelopes.joined(several_envelopes.joined(first, second, "Layer"), body(10), "Layer")
+    names = made(text)
+    layer = names["LayerTriton"]()
+    for x in (60, 30):
+        layer.forward(x)
+    assert names["_cache"] and names["_cache_2"]
+    layer.forget_packed_weights()
+    assert [not names["_cache"], not names["_cache_2"]] == list(keeps)
+    assert text.count("def forget_packed_weights(self):") == 1
+
+
 def test_a_parameter_of_a_changed_name_stays():
     """``layer`` is a function of the file, and a parameter of another."""
     text = several_envelopes.joined(body(50), body(20), "Layer")

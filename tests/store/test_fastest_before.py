@@ -26,8 +26,9 @@ def fastest(store):
         fingerprint=KEY.fingerprint,
         bounds="trust",
         precision="strict",
+        keeps=False,
     ):
-        rival = fastest_before.fastest(fingerprint, device, bounds, inputs, [other_than], store, precision)
+        rival = fastest_before.fastest(fingerprint, device, bounds, inputs, [other_than], store, precision, keeps)
         return (rival.source, rival.kernel) if rival is not None else None
 
     return fastest
@@ -66,6 +67,14 @@ def test_one_that_rounds_is_no_measure_for_one_that_may_not(store, fastest, tmp_
     assert fastest(precision="tf32") == ("# rounds\n", 20.0) and fastest(precision="half") is None
     (once, _) = fastest_before.candidate(KEY.fingerprint, kernel_file.body_hash("# does not\n"), store)
     assert once.precision == "strict"
+
+
+def test_one_that_keeps_packed_weights_and_one_that_does_not_are_no_measure_for_each_other(store, fastest, tmp_path):
+    file, keeps = tmp_path / "norm.py", "class A:\n    def forget_packed_weights(self):\n        pass\n"
+    keep(store, found(1, kernel=20.0), file, tmp_path, source=keeps)
+    keep(store, found(1, kernel=50.0), file, tmp_path, source="# does not\n")
+    assert fastest() == ("# does not\n", 50.0)
+    assert fastest(keeps=True) == (keeps, 20.0)
 
 
 def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):
