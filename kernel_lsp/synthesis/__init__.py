@@ -324,7 +324,8 @@ def _scheduled(
         made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
         words = "; ".join([*graph.ways, *found.rounded, *filter(None, [label])])
         labels = [words]
-        if not result and replayable(host := made.host.plan, graph) and worthwhile(host, graph, chosen, on, hints):
+        host, packed = made.host.plan, made.host.packed_places
+        if not result and replayable(host, graph) and worthwhile(host, graph, chosen, on, hints, packed):
             labels.append(", ".join(filter(None, [words, _REPLAYED])))
         for variant in labels:
             text = compose(

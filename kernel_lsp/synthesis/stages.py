@@ -51,6 +51,7 @@ from .passes.windows_in_tiles import split_windows
 from .printing import bounds
 from .schedule.choices import folding_pays
 from .schedule.cost import (
+    Kept,
     both_pay,
     chain_pays,
     float16_pays,
@@ -171,7 +172,7 @@ def lowered(
             thin = {op for op in _products(graph) if op not in in_pairs and _is_thin(op, on, graph)}
 
         def pays(op: Contract) -> bool:
-            return op not in in_pairs and op not in thin and planes_pay(op, on, graph.hints)
+            return op not in in_pairs and op not in thin and planes_pay(op, on, graph.hints, _kept(graph))
 
         if split_into_planes(graph, pays, begins_again=begins_again):
             rounded.append(BEGUN_AGAIN.format(begins_again) if begins_again else PLANES)
@@ -202,6 +203,17 @@ def _products(graph: Graph) -> list[Contract]:
 
 def _is_thin(op: Contract, on: Target, graph: Graph) -> bool:
     return can_be_split(op, graph.hints) and thin_pays(op, on, graph.hints)
+
+
+def _kept(graph: Graph) -> Kept:
+    """Whether what is computed of a value is kept from call to call: where it comes from parameters and buffers alone that no call changes."""
+
+    def kept(value: Value) -> bool:
+        read = [v for v in topological([value]) if isinstance(v.op, Input)]
+        held = all(input_of(v).kind in ("parameter", "buffer") and v not in graph.updates for v in read)
+        return graph.keeps_packed_weights and held and bool(read)
+
+    return kept
 
 
 def _rounded_convolutions(

@@ -87,6 +87,7 @@ class Host:
     requires: list[str] = field(default_factory=list)
     checks_indices: bool = False
     packing: list[str] = field(default_factory=list)  # the body of the function that packs weights
+    packed_places: list[int] = field(default_factory=list)  # of the plan's operations that it does
     packed_values: list[Value] = field(default_factory=list)  # what that computes
     packed: list[str] = field(default_factory=list)  # what that returns, which the host function is given last
     packed_from: list[str] = field(default_factory=list)  # those parameters that it is given
@@ -112,6 +113,7 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     """Write the host function ``function`` for a plan."""
     printer = _Printer(plan, graph, function)
     packs = packed_operations(plan, graph) if graph.keeps_packed_weights else []
+    printer.host.packed_places = packs
     read = {viewed(value) for place in packs for value in read_by(plan.operations[place])}
     printer.first_packed = next((printer.variables[value] for value in plan.inputs if value in read), "")
     for place, operation in enumerate(plan.operations):

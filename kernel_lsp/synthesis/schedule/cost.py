@@ -7,6 +7,7 @@ kernel are not in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -218,16 +219,26 @@ REACHED, REACHED_SPLIT, REACHED_ROUNDING, REACHED_SPLITTING, REACHED_CUDNN = 0.6
 LAUNCH = 5e-6
 
 
-def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
+#: Whether what is computed of an operand is kept from call to call.
+Kept = Callable[[Value], bool]
+
+
+def planes_pay(op: Contract, target: Target, hints: Hints, kept: Kept = lambda operand: False) -> bool:
     """Whether a float32 product takes less time where its operands are split into float16 planes before it.
 
     The planes are written and read once more; a kernel that splits as it goes does so for every tile. There are five launches
-    more: two that split, two that clear what they note of the range, and one for what float16 does not hold.
+    more: two that split, two that clear what they note of the range, and one for what float16 does not hold. Of an operand whose
+    planes are ``kept`` from call to call there is none of this.
     """
     multiplied = 3 * _operations(op, hints)
-    moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
-    with_planes = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * LAUNCH
+    with_planes = _splitting(op, target, hints, kept) + multiplied / (REACHED * target.rate("float16"))
     return with_planes < multiplied / (REACHED_SPLIT * target.rate("tf32"))
+
+
+def _splitting(op: Contract, target: Target, hints: Hints, kept: Kept) -> float:
+    """Seconds for the planes of both operands, and for what float16 does not hold."""
+    split = [operand for operand in (op.left, op.right) if not kept(operand)]
+    return sum(2 * _bytes(operand, hints) for operand in split) / target.bandwidth + (1 + 2 * len(split)) * LAUNCH
 
 
 #: Rows of a thin product's smaller operand: an element of the larger one is split again for each tile of 128 of them.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 
 from ..graph.lowered import Graph
@@ -67,14 +69,17 @@ def capturable(operation: CallTorch) -> bool:
     return not operator._schema.is_mutable and not any(tag in operator.tags for tag in _REFUSED)
 
 
-def worthwhile(plan: HostPlan, graph: Graph, chosen: Chosen, target: Target, hints: Hints) -> bool:
+def worthwhile(
+    plan: HostPlan, graph: Graph, chosen: Chosen, target: Target, hints: Hints, packed: Collection[int] = ()
+) -> bool:
     """Whether direct launches are estimated to take longer than a replay with its copies.
 
     A call takes what the host needs or what the GPU needs, whichever is more. What torch's operators take on the GPU is
-    not known here, and counted as nothing.
+    not known here, and counted as nothing. ``packed``: the places of operations that most calls go without.
     """
-    launches = [one for one in plan.operations if isinstance(one, Launch)]
-    operators = sum(isinstance(one, CallTorch) and not one.is_view for one in plan.operations)
+    operations = [one for place, one in enumerate(plan.operations) if place not in packed]
+    launches = [one for one in operations if isinstance(one, Launch)]
+    operators = sum(isinstance(one, CallTorch) and not one.is_view for one in operations)
     kernels = sum(cost(one.kernel, chosen[one.kernel], target, hints).seconds for one in launches)
     gpu = kernels + NODE * (len(launches) + operators)
     copied = [value for value in plan.inputs if input_of(value).kind == "argument"]
