@@ -54,7 +54,7 @@ def test_what_has_to_be_made_is_essential_or_made_always() -> None:
 
 def referee_with(progress: Progress) -> Referee:
     """One whose trial was stopped, after some checks."""
-    trial = types.SimpleNamespace(stopped=True, limits=[], owed=[], deadline=time.monotonic())
+    trial = types.SimpleNamespace(stopped=True, limits=[], owed=[], deadline=time.monotonic(), text=lambda: "")
     inputs = Inputs((torch.ones(2),), {}, [Leaf("x", torch.ones(2), [None])], {}, {}, torch.device("cpu"))
     referee = Referee(torch.nn.ReLU(), inputs, trial, "gpu", lambda name, data: None, 1.0, progress=progress)  # type: ignore[arg-type]
     referee.prepare()
