@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import torch
 
 from kernel_lsp.packed_weights import keeps
 from tests.synthesis import interpreted
+from tests.synthesis.printing import recorded_graphs
 from tests.synthesis.printing.packed_modules import MODULES, Counts, Product, Residual, Returns, Shares, written
-from tests.synthesis.printing.replay_modules import LEFT, REPLAYED, variant
+from tests.synthesis.printing.replay_modules import LEFT, REPLAYED, Perceptron, loaded, variant
 
 #: What a program does with a kernel file, on a CPU
 PROGRAM = """
@@ -21,6 +23,7 @@ import torch
 from torch import nn
 from kernel_lsp.validation import launches
 from kernel_lsp.validation.interpreter import repair
+from tests.synthesis.printing import recorded_graphs
 from tests.synthesis.printing.packed_modules import made
 
 repair()
@@ -186,3 +189,87 @@ def test_torchs_convolutions_get_weights_that_are_kept_with_their_channels_last(
     launched = kept.partition("def residual_packed(")[2].partition("\n\n")[0]
     assert launched.count("_weight_last = ") == 6
     assert all(one.variant != LEFT or not keeps(one.source) for one in written(module, x))
+
+
+class Replayed:
+    """The file's graphs for a function of torch's operators, which multiplies with a weight that was packed before, on the CPU."""
+
+    def __init__(self, folder: Path) -> None:
+        source = variant(
+            written(Product().eval(), torch.randn(6, 48)), "float16 planes, replayed as a CUDA graph"
+        ).source
+        self.file = loaded(source, folder, "product_recorded_triton")
+        self.packs = 0
+        self.file.product_packed = self.pack
+        self.weight, self.bias = torch.randn(4, 8), torch.randn(4)
+        self.graphs: Any = None
+
+    def pack(self, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        self.packs += 1
+        return (2 * weight, weight.abs().amax().reshape(1))
+
+    @staticmethod
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, packed: torch.Tensor, peak: torch.Tensor) -> Any:
+        return x @ packed.mT + bias, peak + 1
+
+    def is_right(self, x: torch.Tensor) -> bool:
+        if self.graphs is None:
+            self.graphs = self.file._Graphs()
+        held = self.weight, self.bias
+        out = self.graphs.run(self.run, (x,), held)
+        expected = self.run(x, *held, 2 * self.weight, self.weight.abs().amax().reshape(1))
+        return all(torch.allclose(one, other) for one, other in zip(out, expected, strict=True))
+
+
+def test_a_replay_reads_what_was_packed_anew_where_it_lay(tmp_path: Path) -> None:
+    with recorded_graphs.instead_of_cuda(), torch.no_grad():
+        one = Replayed(tmp_path)
+        assert one.is_right(torch.randn(3, 8)) and one.is_right(torch.randn(3, 8)) and one.is_right(torch.randn(5, 8))
+        assert (one.packs, one.graphs.captures) == (1, 2)
+        places = [t.data_ptr() for t in one.graphs.packed]
+        for count in (2, 3):
+            one.weight.mul_(0.5)
+            assert one.is_right(torch.randn(3, 8)) and one.is_right(torch.randn(5, 8))
+            assert (one.packs, one.graphs.captures) == (count, 2), "no graph is captured again"
+        one.bias.add_(1)
+        assert one.is_right(torch.randn(3, 8)) and one.packs == 3, "the bias is read where it lies"
+        one.weight = one.weight + 1
+        assert one.is_right(torch.randn(3, 8)) and (one.packs, one.graphs.captures) == (4, 3)
+        one.weight.data.mul_(2)
+        assert not one.is_right(torch.randn(3, 8)), "no version counter moves"
+        assert [t.data_ptr() for t in one.graphs.packed] == places
+
+
+def test_launches_without_a_graph_read_what_is_packed_too(tmp_path: Path) -> None:
+    with recorded_graphs.instead_of_cuda(), torch.no_grad():
+        one = Replayed(tmp_path)
+        one.file._MOST_CAPTURES = 0
+        assert one.is_right(torch.randn(3, 8)) and one.is_right(torch.randn(3, 8)) and one.packs == 1
+        one.weight.mul_(0.5)
+        assert one.is_right(torch.randn(3, 8)) and one.packs == 2 and not one.graphs.captured
+
+
+def test_a_replay_does_not_begin_with_what_was_packed_of_other_values(tmp_path: Path) -> None:
+    source = next(
+        one.source
+        for one in written(Perceptron().eval(), torch.randn(3, 64))
+        if "def begin(" in one.source and keeps(one.source)
+    )
+    file = loaded(source, tmp_path, "perceptron_recorded_triton")
+    places = file._PACKED_FROM
+    file.perceptron_packed = lambda *weights: tuple(2 * weight for weight in weights)
+    held = [torch.randn(4, 4) for _ in range(max(places) + 1)]
+
+    def run(x: torch.Tensor, *read: torch.Tensor) -> torch.Tensor:
+        return x + sum(read[len(held) :])  # type: ignore[no-any-return]
+
+    with recorded_graphs.instead_of_cuda(), torch.no_grad():
+        graphs, x = file._Graphs(), torch.zeros(4, 4)
+        assert graphs.begin((x,), held) is None
+        graphs.run(run, (x,), held)
+        expected = 2 * sum(held[place] for place in places)
+        torch.testing.assert_close(graphs.begin((x,), held), expected)
+        held[places[-1]].add_(1)
+        assert graphs.begin((x,), held) is None
+        torch.testing.assert_close(graphs.run(run, (x,), held), expected + 2)
+        torch.testing.assert_close(graphs.begin((x,), held), expected + 2)
