@@ -109,3 +109,8 @@ class ThinWeight(nn.Module):
 
 CASES["thin_weight_huge"] = Case(ThinWeight, lambda n: [r(9 + n, 72)], init=(1e6, (71, 3)), **THIN)
 CASES["thin_weight_tiny"] = Case(ThinWeight, lambda n: [r(9 + n, 72)], init=(1e-8, slice(None)), **THIN)
+# Weights that are packed in the first call alone.
+module("kept_linear", nn.Linear, (1104, 24), lambda n: [r(19 + n, 1104)], kernels=4, halves=True, keep=True)
+module(
+    "kept_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], halves=True, keep=True, tolerance=2e-3
+)

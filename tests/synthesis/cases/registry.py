@@ -40,6 +40,7 @@ class Case:
     tile_sums: bool = False  # tiles of convolutions reduce their pixels, whether that pays or not
     no_cache: bool = False  # L2 holds nothing of what a row reads by the time that the next one reads it
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
+    keep: bool = False  # packed weights are kept from call to call
 
 
 CASES: dict[str, Case] = {}
@@ -83,7 +84,9 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     pay |= {"windows_pay": lambda *_: case.windows}
     pay |= {"thin_pays": lambda *_: bool(case.thin), "both_pay": lambda *_: case.thin == "both"}
     with mock.patch.multiple(stages, tf32_convolutions=lambda: case.tf32, **pay):
-        return synthesize(module, exported, gpu="H100", precision=case.precision, **names)
+        return synthesize(
+            module, exported, gpu="H100", precision=case.precision, keep_packed_weights=case.keep, **names
+        )
 
 
 def made(
