@@ -83,6 +83,8 @@ def written(
     name = snake_case(class_name)
     signature = Signature(module, *exported.example_inputs)
     name_arguments(found.graph, signature)
+    if hasattr(module, packed.METHOD):  # it would hide the class's own
+        found.graph.keeps_packed_weights = False
     held = [*module.named_parameters(), *module.named_buffers()]
     scattered = frozenset(attribute(path) for path, tensor in held if not tensor.is_contiguous())
     outer, _, rest = class_name.partition(".")

@@ -179,6 +179,15 @@ def test_what_a_caller_is_given_and_what_a_call_changes_is_not_kept() -> None:
     assert {kind for kind, one in made.items() if keeps(one.source)} == {Shares}
 
 
+class Forgets(Shares):
+    def forget_packed_weights(self) -> None:
+        """The class has a method of this name itself."""
+
+
+def test_a_class_with_a_method_of_that_name_keeps_it() -> None:
+    assert not any(keeps(one.source) for one in written(Forgets().eval(), torch.randn(5, 8)))
+
+
 def test_torchs_convolutions_get_weights_that_are_kept_with_their_channels_last() -> None:
     module, x = Residual().eval(), torch.randn(2, 16, 8, 8)
     label = f"convolutions left to torch, channels last, {REPLAYED}"
