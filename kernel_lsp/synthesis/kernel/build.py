@@ -331,8 +331,11 @@ class Builder:
     def stored_at(self, value: Value, index: Index, result: Expr, ends: tuple[Expr, ...] = ()) -> Store:
         """The statement that stores ``result`` as the element of ``value`` at ``index``, where ``ends`` hold."""
         where = self.address(value, index, value.shape)
-        for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts
-            if not axis.atoms and axis.vector and axis in result.axes:
+        ended = frozenset[Axis]().union(*(end.axes for end in ends))
+        for axis in self.axes:
+            # An axis of extent one has no part in the address, and one lane that counts. So has one of which only the first element is stored.
+            alone = not axis.atoms and axis.vector
+            if axis in result.axes - where.axes and (alone or axis in ended):
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
         return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *ends))
 

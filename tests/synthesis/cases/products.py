@@ -143,6 +143,9 @@ einsum("position", "bhwc,hkc->bhwk", lambda n: [r(2, 3, 5 + n, 16), r(3, 6, 16)]
 case("zeros_times", lambda self, x, w: x.new_zeros(4, 20) @ w + x, lambda n: [r(4, 9), r(20, 9)])
 case("times_ones", lambda self, x: x @ torch.ones(20, 9, device=x.device) * 2, lambda n: [r(3, 5 + n, 20)])
 case("cut_and_whole", lambda self, x, y: cut_and_whole(x @ y), lambda n: [r(9 + n, 20), r(20, 12)], kernels=3)
+# Of one dimension the first element is all that is stored: it has no part in the place.
+case("column_of_product", lambda self, x, y: torch.relu(x @ y)[:, :1], lambda n: [r(9 + n, 20), r(20, 12)], kernels=1)
+case("row_of_product", lambda self, x, y: torch.relu(x @ y)[:1], lambda n: [r(9 + n, 20), r(20, 12)], kernels=1)
 case(
     "split_product",
     lambda self, x, y: torch.relu(x @ y),
