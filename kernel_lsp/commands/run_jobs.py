@@ -16,6 +16,7 @@ from kernel_lsp import schema
 from kernel_lsp.commands import preflight
 from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import (
+    ArgumentChanged,
     AttributeAssigned,
     NoCandidates,
     NoExampleInputs,
@@ -65,7 +66,10 @@ class Task:
         """The exit status that this task alone would give."""
         if self.skipped:
             return WANTED
-        if isinstance(self.error, (NoCandidates, NotExportable, AttributeAssigned, NothingToLower, NotWritable)):
+        if isinstance(
+            self.error,
+            (NoCandidates, NotExportable, ArgumentChanged, AttributeAssigned, NothingToLower, NotWritable),
+        ):
             return WRONG  # validated as far as can be: no kernel was found
         if self.error is not None or self.report is None:
             return NOT_VALIDATED

@@ -160,6 +160,15 @@ class AttributeAssigned(UserError):
         super().__init__(why=why or "it changes no more than a module's own tensors", **values)
 
 
+class ArgumentChanged(UserError):
+    """``forward`` changes a list or a dictionary that it is given; ``kind``: which of the two."""
+
+    template = (
+        "{class_name}.forward changes the {kind} {argument} that it is given (line {line}), which a kernel would not. "
+        "Let it change one of its own: {argument} = {kind}({argument})."
+    )
+
+
 class NothingToLower(UserError):
     """Nothing of the graph can become a Triton kernel; ``op``: the first operator, or dtype, that stands in the way."""
 

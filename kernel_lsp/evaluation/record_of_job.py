@@ -47,6 +47,7 @@ _STATUS_OF_ERROR = {
     "NotWritable": "not-lowered",
     "NoCandidates": "no-candidates",
     "NotExportable": "not-exportable",
+    "ArgumentChanged": "not-exportable",
     "AttributeAssigned": "not-exportable",
     "RandomNotComparable": "not-comparable",
     "GpuOutOfMemory": "out-of-memory",

@@ -38,6 +38,7 @@ def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name:
         OutputsNotTensors: it returns something else than tensors, numbers, texts and None.
     """
     try:
+        args, kwargs = pytree.tree_map(lambda leaf: leaf, (args, kwargs))  # it may change lists that it is given
         with torch.no_grad():
             out = module(*args, **kwargs)
     except (Exception, SystemExit) as error:

@@ -44,8 +44,10 @@ _WORDS = (
 
 def export(
     module: torch.nn.Module, example: examples.Example, path: str, class_name: str, *, ran: bool, training: bool
-) -> ExportedProgram | errors.NotExportable | errors.AttributeAssigned:
+) -> ExportedProgram | errors.UserError:
     """The graph, or the error that says why not: a module that cannot be exported can still be validated.
+
+    That is NotExportable, or where a graph would lose a change that forward makes, AttributeAssigned or ArgumentChanged.
 
     ``ran``: whether its forward has run on the example.
 
@@ -53,6 +55,7 @@ def export(
         ForwardFailed, DeviceMissing, OutputsNotTensors: its forward had not run, and does not.
     """
     from kernel_lsp.synthesis.capture import Assigned, capture
+    from kernel_lsp.synthesis.containers import ArgumentChanged
 
     try:
         return capture(module, example.args, example.kwargs, training=training)
@@ -60,6 +63,11 @@ def export(
         at, line = _assignment(module, error.attribute) or _forward_at(module) or (path, 1)
         return errors.AttributeAssigned(
             path=at, line=line, class_name=class_name, attribute=error.attribute, why=error.why
+        )
+    except ArgumentChanged as error:
+        at, line = _change(module, error.argument) or _forward_at(module) or (path, 1)
+        return errors.ArgumentChanged(
+            path=at, line=line, class_name=class_name, argument=error.argument, kind=error.kind
         )
     except Exception as error:
         traceback.print_exc()
@@ -78,6 +86,11 @@ def breaks_the_graph(error: errors.NotExportable) -> bool:
     """Whether torch.compile cannot take the module whole either: Python decides there on what the tensors hold."""
     return str(error.values.get("detail", "")).startswith((_ON_VALUES, _A_SIZE))
 
+
+#: methods that change a list or a dictionary
+_CHANGING = frozenset(
+    ("append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault", "reverse", "sort")
+)
 
 #: how the detail of an error begins → what to do about it
 _ADVICE = {
@@ -124,6 +137,30 @@ def _forward_at(module: torch.nn.Module) -> tuple[str, int] | None:
         return inspect.getsourcefile(function) or "", inspect.getsourcelines(function)[1]
     except (OSError, TypeError):
         return None
+
+
+def _change(module: torch.nn.Module, argument: str) -> tuple[str, int] | None:
+    """(file, line) where forward changes what it is given as ``argument``: an item of it, or by a method, as far as its text shows."""
+    try:
+        function = inspect.unwrap(type(module).forward)
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    found = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.expr) and _changes(n, argument)]
+    return (inspect.getsourcefile(function) or "", first + min(found) - 1) if found else None
+
+
+def _changes(node: ast.expr, name: str) -> bool:
+    """``name[…] = …``, ``del name[…]`` or ``name.append(…)``."""
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and _is_named(node.value, name)
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in _CHANGING and _is_named(called.value, name)
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _assignment(module: torch.nn.Module, attribute: str) -> tuple[str, int] | None:

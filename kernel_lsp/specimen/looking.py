@@ -32,7 +32,7 @@ from kernel_lsp.validation import channel
 
 @dataclass
 class Seen:
-    """What looking at a class gives. ``exported``: the ExportedProgram, or the NotExportable or AttributeAssigned error."""
+    """What looking at a class gives. ``exported``: the ExportedProgram, or the error that says why there is none."""
 
     specimen: class_schema.Specimen
     module: torch.nn.Module

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute
 
-from . import attributes, frames, masked_elements, only_sizes, records
+from . import attributes, containers, frames, masked_elements, only_sizes, records
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -76,6 +76,7 @@ def capture(
     and that are assigned under it are computed with all others (``masked_elements.compute_all``).
 
     Raises:
+        ArgumentChanged: forward changes a list or a dictionary that it is given.
         Assigned: forward assigns other attributes.
         NotRebuilt: forward returns a dataclass that cannot be made from its fields.
         Exception: what torch.export raises, whatever sizes are dynamic.
@@ -105,7 +106,7 @@ def _captured(
                 if paths:
                     return _with_attributes(module, args, kwargs, training, dynamic, paths)
                 return _exported(_prepared(module, training), args, kwargs, dynamic)
-        except (Assigned, records.NotRebuilt):
+        except (Assigned, containers.ArgumentChanged, records.NotRebuilt):
             raise
         except _TooInvolved:
             continue
@@ -145,6 +146,7 @@ def _exported(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: Callable[[int], bool]
 ) -> ExportedProgram:
     """``dynamic``: whether dimension i of a tensor may vary."""
+    args, kwargs = containers.own((args, kwargs))
     shapes = pytree.tree_map(lambda value: _sizes(value, dynamic), (args, kwargs))
     shapes[1].update(attributes.fixed(kwargs))
     _name_keywords(module, args, kwargs)
@@ -162,7 +164,7 @@ def _exported(
             if not any(_in_place(node) for node in exported.graph.nodes):
                 masked_elements.compute_all(exported)
             return exported
-        except (Assigned, attributes.Unkept, records.NotRebuilt):
+        except (Assigned, attributes.Unkept, containers.ArgumentChanged, records.NotRebuilt):
             raise
         except Exception as error:
             _check_assigned([*(str(warning.message) for warning in said), str(error)])
@@ -236,8 +238,9 @@ def _check_assigned(messages: list[str]) -> None:
 
 
 def _prepared(module: torch.nn.Module, training: bool) -> torch.nn.Module:
-    """A copy in the mode to be traced in, whose forward returns records for dataclasses."""
+    """A copy in the mode to be traced in, whose forward returns records for dataclasses, and may not change its arguments."""
     copied = _copied(module).train(training)
+    containers.refuse_changes(copied)
     records.return_records(copied)
     return copied
 

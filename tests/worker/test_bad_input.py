@@ -196,6 +196,21 @@ def test_a_forward_that_assigns_an_attribute(worker, write):
     assert caught.value.where["line"] == 8
 
 
+def test_a_forward_that_changes_a_list_that_it_is_given(worker, write):
+    """The list of the example was changed by the first trace, and the next call found other shapes in it."""
+    text = (
+        "class Good(nn.Module):\n    def forward(self, x):\n        for i in range(2):\n"
+        "            x[i] = torch.cat((x[i], x[i].relu()), 1)\n        return torch.cat(x)\n"
+        "def get_inputs():\n    return [[torch.randn(4, 8), torch.randn(5, 8)]]\n"
+    )
+    path = write(HEAD + text)
+    assert worker.call("introspect", path=path, class_name="Good")["outputs"][0]["shape"] == [9, 16]
+    with pytest.raises(WorkerError, match=r"changes the list x .*x = list\(x\)") as caught:
+        worker.call("synthesize", path=path, class_name="Good")
+    assert caught.value.code == "ArgumentChanged"
+    assert caught.value.where["line"] == 6
+
+
 def test_arguments_of_one_constructor_are_not_for_a_class_that_has_none(worker, write):
     """torch.nn.Module's own takes no arguments, whatever its signature says."""
     text = GOOD + INPUTS + "class Sized(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"

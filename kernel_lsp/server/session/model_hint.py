@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel_lsp.errors import AttributeAssigned, NotExportable, NothingToLower, NotWritable
+from kernel_lsp.errors import ArgumentChanged, AttributeAssigned, NotExportable, NothingToLower, NotWritable
 
 from ..text.one_line import no_model_words
 from .state import State
@@ -32,7 +32,7 @@ def note(state: State, job: Job) -> None:
 
 def _could_help(job: Job) -> bool:
     """Whether a model's candidates would have been asked for: without a GPU they are not once a kernel is correct."""
-    if isinstance(job.error, (NothingToLower, NotExportable, AttributeAssigned, NotWritable)):
+    if isinstance(job.error, (NothingToLower, NotExportable, ArgumentChanged, AttributeAssigned, NotWritable)):
         return True
     report = job.report
     on_gpu = report is not None and report.device is not None and report.device.kind == "cuda"
