@@ -139,9 +139,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
         return _values(referee, _at_the_example_sizes(step, referee))
     if step.decoy and not _tells(reference):
         # A result of nothing but NaN is the same whatever the kernels do; the example's own values make sense.
-        step = dataclasses.replace(step, make=lambda inputs: inputs.example(step.sizes or {}))
-        tree = step.make(referee.inputs)
-        reference = referee.oracle.answer(tree, step.train, seconds)
+        step, tree, reference = _where_it_tells(referee, step, seconds)
     if reference.mutated and any(0 in t.stride() for t in tensors_of(tree)):
         return None  # no memory to write to for each element: torch takes none of these in place
     if step.required:
@@ -178,6 +176,37 @@ def _at_the_example_sizes(step: plan.Step, referee: Referee) -> plan.Step:
     """The same step for a kernel that takes no other sizes than those."""
     sizes = dict(referee.inputs.example_sizes)
     return dataclasses.replace(step, make=lambda inputs: inputs.sample(sizes, "normal", 14), sizes=sizes, inside=True)
+
+
+def _where_it_tells(referee: Referee, step: plan.Step, seconds: float) -> tuple[plan.Step, Any, Reference]:
+    """The step with the example's own values, its arguments and the answer to them.
+
+    It is at its own sizes, or where all is NaN there, since a module divides by what is 0 at small ones, at the first twice as large at
+    which it is not, if there are any up to the example's.
+    """
+    sizes, whole = dict(step.sizes or {}), referee.inputs.example_sizes
+    found: tuple[plan.Step, Any, Reference] | None = None
+    while True:
+        at = dataclasses.replace(_with_the_examples_values(step, sizes), inside=step.inside and found is None)
+        tree = at.make(referee.inputs)
+        try:
+            answer = at, tree, referee.oracle.answer(tree, step.train, seconds)
+        except (torch.OutOfMemoryError, failures.Failure):
+            raise
+        except Exception:
+            if found is None:
+                raise
+        else:
+            found = found or answer
+            if _tells(answer[2]):
+                return answer
+        if found is not None and all(sizes.get(s, n) == n for s, n in whole.items()):
+            return found
+        sizes = {s: min(2 * sizes.get(s, n), n) for s, n in whole.items()}
+
+
+def _with_the_examples_values(step: plan.Step, sizes: dict[str, int]) -> plan.Step:
+    return dataclasses.replace(step, make=lambda inputs: inputs.example(sizes), sizes=sizes)
 
 
 def _tells(reference: Reference) -> bool:

@@ -83,7 +83,8 @@ def another_dtype(referee: Referee, step: plan.Step) -> None:
         with torch.no_grad(), state.unchanged(referee.oracle.double):
             # Attributes are as the candidate gets them: no conversion of the module changes their dtype.
             state.put_back(referee.oracle.double, referee.oracle.moving(), only_known=True, anew=True)
-            expected = channel.plain(referee.oracle.double.train(referee.training)(*args, **kwargs))
+            result = channel.plain(referee.oracle.double.train(referee.training)(*args, **kwargs))
+            expected = copied(result)  # what is put back must not change it
         theirs = right = agreement.plainly(expected)
         exact = referee.oracle.exact(tree, referee.training, [])
         if exact is not None and compare.structure(exact) == compare.structure(expected):
