@@ -14,7 +14,7 @@ from kernel_lsp.naming import attribute
 from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
-from ..graph.value import Pointwise, Value, View, input_of, viewed
+from ..graph.value import Input, Pointwise, Value, View, input_of, viewed
 from . import complex_numbers, constants, data_dependence
 from .untraceable import Untraceable
 
@@ -87,10 +87,13 @@ def _before_batch_norm(node: torch.fx.Node) -> torch.fx.Node:
 
 
 def _row_major(leaf: Any, node: Any) -> Any:
-    """``leaf``, or a copy in row-major order of a view that torch would take in another order, where forward makes one."""
+    """``leaf``, or a copy in row-major order of a view that torch would take in another order, where eager's result is row-major.
+
+    Eager's is where forward copies it, or where what it is a view of lies in another order than a kernel stores it in: as ``x + y`` does of a permuted ``x``.
+    """
     if not isinstance(leaf, Value) or leaf.dtype.is_complex or not _is_turned(leaf):
         return leaf
-    if not (_is_copied(node) and node.meta["val"].is_contiguous()):
+    if not (_is_copied(node) or not isinstance(viewed(leaf).op, Input)) or not node.meta["val"].is_contiguous():
         return leaf
     return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, "contiguous")
 
