@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import sympy
 
 from kernel_lsp.size_text import python
@@ -11,6 +13,7 @@ _DIVISIONS = frozenset(
 )
 
 
+@functools.lru_cache(maxsize=4096)  # each schedule of a module asks for the same sizes
 def may_fall_below(size: sympy.Expr, least: int) -> bool:
     """Whether ``size`` may be less than ``least``.
 

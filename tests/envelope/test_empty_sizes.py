@@ -41,3 +41,13 @@ def test_what_divides_stands_before_what_it_divides() -> None:
         "(x.shape[1] // (x.shape[0] - 1)) > 0",
     ]
     assert divisor_conditions(FloorDiv(n, m), names) == []
+
+
+def test_a_size_that_was_looked_at_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each schedule of a module asks for the same sizes, and each look takes sympy a millisecond or more."""
+    looks = []
+    monkeypatch.setattr(sympy, "Poly", lambda *given, of=sympy.Poly: looks.append(given) or of(*given))
+    rows, cols = sympy.symbols("rows_asked_twice cols_asked_twice", integer=True, positive=True)
+    assert [may_vanish(rows * cols - 1) for _ in range(2)] == [True, True]
+    assert [may_vanish(cols * rows) for _ in range(2)] == [False, False]
+    assert len(looks) == 2
