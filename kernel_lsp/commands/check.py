@@ -23,7 +23,7 @@ from kernel_lsp.checking.formats.places import shown
 from kernel_lsp.checking.records import DEFAULT_FAIL_ON, Checked, Outcome
 from kernel_lsp.commands import html
 from kernel_lsp.commands.finding_lines import finding_lines
-from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, run_tasks, settings_from
+from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, run_tasks, say_warnings, settings_from
 from kernel_lsp.commands.targets import existing
 from kernel_lsp.commands.validate import selected, task_for
 from kernel_lsp.commands.wrapping import filled, say, width_of
@@ -49,8 +49,7 @@ def run(options: Any) -> int:
     for file, task in zip(files, tasks, strict=True):
         outcome.checked.append(checked_of(file, task.report, task.error, fail_on))
     status = _show(options, outcome, tasks)
-    for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
-        say(f"warning: {warning}")
+    say_warnings(tasks)
     if outcome.interrupted:
         say("cancelled")
     return status

@@ -234,15 +234,25 @@ async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]
 
 
 def with_adapted_reasons(document: Any) -> Any:
-    """JSON data with every ``reason`` and ``why`` in it adapted to the surface; the data itself stays as it is."""
+    """JSON data with every ``reason``, ``why`` and warning in it adapted to the surface; the data itself stays as it is."""
     if isinstance(document, list):
         return [with_adapted_reasons(one) for one in document]
     if not isinstance(document, dict):
         return document
     return {
-        key: adapted(value) if key in ("reason", "why") and isinstance(value, str) else with_adapted_reasons(value)
+        key: adapted(value)
+        if key in ("reason", "why") and isinstance(value, str)
+        else [adapted(text) for text in value]
+        if key == "warnings"
+        else with_adapted_reasons(value)
         for key, value in document.items()
     }
+
+
+def say_warnings(tasks: list[Task]) -> None:
+    """Each warning of the tasks' reports, once."""
+    for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
+        say(f"warning: {adapted(warning)}")
 
 
 def print_json(document: Any) -> None:
@@ -273,8 +283,7 @@ def finish(tasks: list[Task], completed: bool, options: Any, document: Any, page
         from kernel_lsp.commands.print_reports import print_reports
 
         print_reports(tasks, options.svg, page=page)
-    for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
-        say(f"warning: {warning}")
+    say_warnings(tasks)
     if not completed:
         say("cancelled")
         return INTERRUPTED

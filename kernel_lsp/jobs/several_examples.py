@@ -124,7 +124,8 @@ async def _with_all(run: Run, entry: schema.Validated, further: range, ask: Call
         if made is not None and made.verdict.status in schema.CORRECT:
             return
         reason = made.verdict.reason if made is not None else "the time was over"
-        run.report.warnings.append(f"The kernels of several examples are not correct in one file: {reason}")
+        how = "not validated" if made is None or made.verdict.status == "timeout" else "not correct"
+        run.report.warnings.append(f"The kernels of several examples are {how} in one file: {reason}")
         _combine(run, entry, [await _with_example(run, entry.candidate, number, "eager") for number in further])
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kernel_lsp import schema
 from kernel_lsp.checking.records import Checked, Outcome
 from kernel_lsp.commands import check, preflight
-from kernel_lsp.errors import FileNotWritten
+from kernel_lsp.commands.run_jobs import Task, say_warnings
+from kernel_lsp.errors import FileNotWritten, surface
 
 
 def test_what_regressions_were_not_measured_for_is_said_once(
@@ -25,6 +27,18 @@ def test_what_regressions_were_not_measured_for_is_said_once(
         "Regressions: not measured (the time was over).",
         "3 kernels checked: no problems; regressions not measured for 2.",
     ]
+
+
+def test_a_warning_names_the_option_of_the_command_that_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = schema.Report(schema.Target("a.py", "Net"), warnings=["The time was over. Raise kernelLsp.seconds."])
+    monkeypatch.setattr(Task, "report", report)
+    task = Task("a.py::Net", None)
+    with surface.command_line(["seconds"]):
+        say_warnings([task, task])
+        assert task.to_json()["warnings"] == ["The time was over. Raise --seconds."]
+    assert capsys.readouterr().err.splitlines() == ["kernel-lsp: warning: The time was over. Raise --seconds."]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,8 @@ def found(source, number):
     for envelope, kind in enumerate(kinds, 1):
         examples, time, *wrong = kind.split(":")
         if str(number) in examples:
+            if wrong == ["late"] and len(kinds) > 1:
+                return {"status": "timeout", "reason": "the time was over"}, None
             if wrong == [str(number)]:
                 return {"status": "wrong", "reason": f"wrong with {number}"}, None
             shape = {"inputs": specimen(number)["inputs"], "eager": timing(100.0), "kernel": timing(float(time))}
@@ -148,6 +150,12 @@ async def test_a_kernel_that_is_wrong_with_another_example_is_not_written(genera
     job, _ = await generated('[["01:40:1"], []]')
     assert job.report.chosen is None and job.report.file is None
     assert "wrong with 1" in job.report.why
+
+
+async def test_where_the_time_is_over_for_the_joined_file_it_is_not_called_incorrect(generated):
+    job, _ = await generated('[["0:50:late"], ["1:20"]]')
+    assert [one.status for one in chosen(job).verdict.examples] == ["ok", "eager"]
+    assert "The kernels of several examples are not validated in one file: the time was over" in job.report.warnings
 
 
 async def test_an_example_without_a_kernel_stays_with_eager(generated):
