@@ -208,10 +208,10 @@ def _candidates(
             found = also(halves=True, tf32=False, most=_PLANES if convolutions <= _FEW else 1)[0]
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
             planes += _new(found, planes)
-            if any(
-                WINDOWS in one.arithmetic for one in planes
-            ):  # what is measured decides whether they are written before
-                planes += _new(_default(also(halves=True, tf32=False, windows=False, most=1)[0]), planes)
+            # What is measured decides whether planes of few channels are written before; other tiles for windows than the first two come later.
+            if planes and WINDOWS in planes[0].arithmetic:
+                place = len(_default(planes)) + 1
+                planes[place:place] = _new(_default(also(halves=True, tf32=False, windows=False, most=1)[0]), planes)
         result = [*rounded, *planes, *exact]
         # Planes take launches of their own, which a small product, or a slow host, waits for longer than for the product in one kernel.
         # So that one is the last of the few that are timed (``schema.MOST_TIMED``).

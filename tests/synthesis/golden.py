@@ -26,6 +26,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 _LIKE_ANOTHER = (
     *("one_", "act_", "mean_", "amax_", "sum_0", "sum_1", "sum_2", "var_0", "var_1", "var_2"),
     *("padded_", "replicated", "circular", "rolled_", "repeated_", "tiled", "below_", "row_rep", "dimension", "turned"),
+    *("split_windows_conv1d", "split_windows_tiny", "split_windows_huge", "split_windows_large", "split_windows_with"),
     *("windows", "pixels_un", "channels_sh", "reshaped_across_", "product_of_padded"),
     *("nearest_h", "nearest_s", "nearest_u", "nearest_r", "logcumsumexp_f", "logcumsumexp_h", "logcumsumexp_i"),
     *("max_pool1d_places_of_nothing_d", "multi_margin_n", "folded_windows_ap"),

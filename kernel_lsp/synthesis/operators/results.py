@@ -20,6 +20,7 @@ from .untraceable import Untraceable
 
 _ATEN = torch.ops.aten
 _COPIES = frozenset((_ATEN.contiguous.default, _ATEN.clone.default))
+_RECURRENT = frozenset((_ATEN.lstm.input, _ATEN.gru.input, _ATEN.rnn_tanh.input, _ATEN.rnn_relu.input))
 #: operators that leave a tensor as it is, or copy it in the order that it has
 _SAME = _COPIES | {
     _ATEN.alias.default,
@@ -93,9 +94,22 @@ def _row_major(leaf: Any, node: Any) -> Any:
     """
     if not isinstance(leaf, Value) or leaf.dtype.is_complex or not _is_turned(leaf):
         return leaf
-    if not (_is_copied(node) or not isinstance(viewed(leaf).op, Input)) or not node.meta["val"].is_contiguous():
+    of_its_own = not isinstance(viewed(leaf).op, Input) and not _of_recurrent_layer(node)
+    if not (of_its_own or _is_copied(node)) or not node.meta["val"].is_contiguous():
         return leaf
     return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, "contiguous")
+
+
+def _of_recurrent_layer(node: Any) -> bool:
+    """Whether it is a view of what a recurrent layer gives, which lies in another order than torch.export says where the batch is first."""
+    while isinstance(node, torch.fx.Node) and node.op == "call_function":
+        if node.target in _RECURRENT:
+            return True
+        schema = getattr(node.target, "_schema", None)
+        if node.target is not operator.getitem and not (schema and schema.returns and schema.returns[0].alias_info):
+            return False
+        node = node.args[0]
+    return False
 
 
 def _is_turned(value: Value) -> bool:

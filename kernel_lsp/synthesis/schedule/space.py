@@ -166,7 +166,8 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     if kernel.exact:  # seldom runs, but is compiled: a small tile
         tile = _fitted(Product(64, 64, 32, 4, 3, programs=_MOST_PROGRAMS), m, n, k, dtype.itemsize, target)
         # Also for products of few results: long sums in tf32x3 are further from eager's than is allowed there, in bf16x6 they are not.
-        return [dataclasses.replace(tile, precision="bf16x6") if kernel.stands_for.sides else tile]
+        six = dataclasses.replace(tile, precision="bf16x6", restart=_restart(tile, k, _sum_varies(kernel.product)))
+        return [six if kernel.stands_for.sides else tile]
     if kernel.product.raised and any(split_in_tile(kernel.product)):
         return window_tiles(n, k // hint(kernel.product.size(kernel.product.planes), hints))
     if any(split_in_tile(kernel.product)):
@@ -194,6 +195,12 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     fitted = [_fitted(tile, m, n, k, dtype.itemsize, target) for tile in [first, *others]]
     if kernel.product.tf32:
         fitted = [dataclasses.replace(tile, precision="tf32") for tile in fitted]
+    fitted = [
+        dataclasses.replace(tile, restart=_restart(tile, k, _sum_varies(kernel.product)))
+        if tile.precision == "bf16x6" and k > _RESTART
+        else tile
+        for tile in fitted
+    ]
     return list(dict.fromkeys(fitted))
 
 
@@ -251,8 +258,7 @@ def _walked(
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
     enough = enough or tiles[-1:]
     op = kernel.product
-    # A sum of a length that varies may become long.
-    varies, emulated = not all(op.size(letter).is_number for letter in op.summed), op.scaled != 1.0
+    varies, emulated = _sum_varies(op), op.scaled != 1.0
     if emulated:
         held = ((tile, _fitted(tile, m, n, k, itemsize, target)) for tile in enough)
         enough = [tile for tile, one in held if _sums(one, target) <= _MOST_SUMS] or enough[-1:]
@@ -300,6 +306,11 @@ def _walked(
         pairs = _fitted(tile, m, n, k, itemsize, target)
         found.insert(0, dataclasses.replace(pairs, joined=True))
     return found
+
+
+def _sum_varies(op: Contract) -> bool:
+    """Whether a sum's length varies, so that it may become long."""
+    return not all(op.size(letter).is_number for letter in op.summed)
 
 
 def _sums(tile: Product, target: Target) -> int:
@@ -374,7 +385,7 @@ def _float8_products(op: Contract, m: int, n: int, k: int, batch: int, target: T
         ]
     elif -(-m // 128) * -(-n // 128) * batch < target.multiprocessors:  # so that every multiprocessor has a tile
         tiles = tiles[2:]
-    varies = not all(op.size(letter).is_number for letter in op.summed)
+    varies = _sum_varies(op)
     found: list[Product] = []
     for tile in tiles:
         depth = max(_LEAST_DEPTH, min(tile.k, power_of_two(k)))

@@ -111,12 +111,12 @@ module(
 
 # The same of few channels, whose windows are split in the tiles.
 WINDOWS = {"halves": True, "tf32": False, "windows": True}
-module("windows_conv2d", nn.Conv2d, (3, 24, (3, 5), 1, 1), lambda n: [r(2, 3, 9 + n, 11)], kernels=3, **WINDOWS)
-module("windows_conv3d", nn.Conv3d, (3, 70, 3, 2, 1), lambda n: [r(2, 3, 5 + n, 6, 7)], kernels=3, **WINDOWS)
-module("windows_conv1d", nn.Conv1d, (6, 9, 5, 2, 3, 2), lambda n: [r(2, 6, 17 + n)], kernels=3, **WINDOWS)
-module("windows_long", nn.Conv2d, (8, 6, (5, 13)), lambda n: [r(2, 8, 6 + n, 15)], kernels=3, **WINDOWS)
-module("windows_huge", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 6 + n, 7) * 1e5], **WINDOWS)
-module("windows_tiny", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 6 + n, 7) * 1e-6], **WINDOWS)
+module("split_windows_conv2d", nn.Conv2d, (3, 24, (3, 5), 1, 1), lambda n: [r(2, 3, 9 + n, 11)], kernels=3, **WINDOWS)
+module("split_windows_conv3d", nn.Conv3d, (3, 70, 3, 2, 1), lambda n: [r(2, 3, 5 + n, 6, 7)], kernels=3, **WINDOWS)
+module("split_windows_conv1d", nn.Conv1d, (6, 9, 5, 2, 3, 2), lambda n: [r(2, 6, 17 + n)], kernels=3, **WINDOWS)
+module("split_windows_long", nn.Conv2d, (8, 6, (5, 13)), lambda n: [r(2, 8, 6 + n, 15)], kernels=3, **WINDOWS)
+module("split_windows_huge", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 6 + n, 7) * 1e5], **WINDOWS)
+module("split_windows_tiny", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 6 + n, 7) * 1e-6], **WINDOWS)
 
 
 class LargeWeight(nn.Conv2d):
@@ -128,7 +128,7 @@ class LargeWeight(nn.Conv2d):
             self.weight[1, 2] = 33.0
 
 
-CASES["windows_large_weight"] = Case(LargeWeight, lambda n: [r(2, 3, 6 + n, 7)], **WINDOWS)
+CASES["split_windows_large_weight"] = Case(LargeWeight, lambda n: [r(2, 3, 6 + n, 7)], **WINDOWS)
 
 
 class WindowsPreactivated(nn.Module):
@@ -142,9 +142,9 @@ class WindowsPreactivated(nn.Module):
         return torch.softmax(self.layer(torch.relu(x) + y), 1)
 
 
-CASES["windows_preactivated"] = Case(WindowsPreactivated, lambda n: [r(2, 5, 6 + n, 7), r(2, 5, 6 + n, 1)], **WINDOWS)
+CASES["split_windows_preactivated"] = Case(WindowsPreactivated, lambda n: [r(2, 5, 6 + n, 7), r(2, 5, 6 + n, 1)], **WINDOWS)
 case(
-    "windows_with_nan",
+    "split_windows_with_nan",
     lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv2d(x, w), nan=500.0),
     lambda n: [_with_nan(r(2, 3, 6 + n, 7)), r(8, 3, 3, 3)],
     **WINDOWS,

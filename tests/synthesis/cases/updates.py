@@ -170,7 +170,7 @@ class ConstantsKept(nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         self.bandwidth.copy_(torch.tensor(self.frames * 0.5))
-        return torch.exp(x), torch.tensor(self.frames * 2.5).to(x), torch.tensor(self.frames)
+        return torch.exp(x), torch.tensor(self.frames * 2.5).to(x), torch.tensor(self.frames, device=x.device)
 
 
 module("constants_kept", ConstantsKept, (), lambda n: [r(3 + n, 5)])
