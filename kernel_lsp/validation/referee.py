@@ -361,7 +361,7 @@ class Referee:
                     self.oracle.perturb(step.perturb)
                     candidate_state.send_state(self)
                 checks.check(self, step)
-            if self.mode == "gpu":  # what stops the device is told of in the check that it comes from
+            if self.inputs.device.type == "cuda":  # what stops the device is told of in the check that it comes from
                 torch.cuda.synchronize(self.inputs.device)
             if step.required and self._launches_elsewhere(step):
                 small = sizes.small(self.inputs)

@@ -142,7 +142,9 @@ class WindowsPreactivated(nn.Module):
         return torch.softmax(self.layer(torch.relu(x) + y), 1)
 
 
-CASES["split_windows_preactivated"] = Case(WindowsPreactivated, lambda n: [r(2, 5, 6 + n, 7), r(2, 5, 6 + n, 1)], **WINDOWS)
+CASES["split_windows_preactivated"] = Case(
+    WindowsPreactivated, lambda n: [r(2, 5, 6 + n, 7), r(2, 5, 6 + n, 1)], **WINDOWS
+)
 case(
     "split_windows_with_nan",
     lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv2d(x, w), nan=500.0),

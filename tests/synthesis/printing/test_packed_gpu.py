@@ -94,7 +94,7 @@ def test_changes_in_place_and_replaced_parameters_are_noticed(pair: Pair) -> Non
     assert pair.is_right(x) and pair.is_right(x) and pair.packed == 5
     for one in pair.both():
         one.cpu()
-        one.layers[0].weight.mul_(2)
+        one.layers[7].weight.mul_(2)
         one.cuda()
     assert pair.is_right(x) and pair.is_right(x) and pair.packed == 6
 
@@ -129,7 +129,7 @@ def test_through_data_it_is_noticed_once_it_was_forgotten(pair: Pair) -> None:
     x = pair.input(128)  # of fewer than 64 rows the exact kernel computes the product, from the weight itself
     assert pair.is_right(x) and pair.is_right(x)
     for one in pair.both():
-        one.layers[0].weight.data.mul_(3)
+        one.layers[7].weight.data.mul_(3)
     assert not pair.is_right(x)
     pair.kernel.forget_packed_weights()  # type: ignore[operator]
     assert pair.is_right(x) and pair.is_right(x) and pair.packed == 2
@@ -160,7 +160,7 @@ def test_streams_without_an_order_between_them(pair: Pair) -> None:
     streams = [torch.cuda.Stream() for _ in range(6)]  # more than are kept
     assert pair.is_right()
     for one in pair.both():
-        one.layers[0].weight.add_(0.1)
+        one.layers[7].weight.add_(0.1)
     torch.cuda.synchronize()
     kept = []
     for step in range(24):
@@ -231,7 +231,7 @@ def test_inference_tensors(pair: Pair) -> None:
         for _ in range(3):
             assert pair.is_right()
             for one in pair.both():
-                one.layers[0].weight.mul_(0.9)
+                one.layers[7].weight.mul_(0.9)
     assert pair.packed == 3
 
 
