@@ -39,6 +39,16 @@ def test_times_are_of_one_mode(tmp_path):
     assert read(path, "train") == {"level1/33_BatchNorm": {"eager": 4000.0, "default": 3000.0}}
 
 
+def test_the_times_of_the_benchmark_of_torch_compile_are_taken(tmp_path):
+    """It writes torch.compile's mode into each line; of the other modes none stands for the default."""
+    entries = [
+        {"problem": "level1/33_BatchNorm.py", "mode": mode, "eager_ms": 2.0, "compile_ms": time}
+        for mode, time in (("default", 1.5), ("max-autotune", 1.0))
+    ]
+    path = write(tmp_path / "torch-compile.jsonl", *entries)
+    assert read(path) == {"level1/33_BatchNorm": {"eager": 2000.0, "default": 1500.0}} and read(path, "train") == {}
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"eager_ms": 1}', '{"problem": 3}', '{"problem": "a", "eager_ms": "x"}'])
 def test_a_line_that_is_none_is_named(tmp_path, line):
     path = tmp_path / "x.jsonl"
