@@ -13,7 +13,7 @@ METHOD = "forget_packed_weights"
 LABEL = "packed weights kept"
 #: what no validation of such a kernel shows
 LIMIT = (
-    "weights that change without their version counter, such as through .data "
+    "weights that change without their version counter, such as through .data or by a fused optimizer "
     f"(packed weights are kept until {METHOD}() is called)"
 )
 _DEFINED = re.compile(rf"^\s+def {METHOD}\(", re.MULTILINE)

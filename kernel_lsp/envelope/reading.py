@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -66,7 +67,8 @@ def class_attributes(module: torch.nn.Module, among: frozenset[str]) -> dict[str
             continue
         held = vars(base)[name]
         if not isinstance(held, _CODE) and not (isinstance(held, staticmethod) and _written_in(base, held)):
-            result[name] = getattr(module, name)
+            with contextlib.suppress(Exception):  # a descriptor may raise anything
+                result[name] = getattr(module, name)
     return result
 
 

@@ -125,7 +125,7 @@ def _users(module: torch.nn.Module) -> frozenset[type]:
 
 
 def _held(module: torch.nn.Module, read: frozenset[str]) -> dict[str, Any]:
-    """What a module holds, and what of ``read`` it finds in its class: ``eps = 1e-6`` beside the methods, which it may be given itself later."""
+    """What a module holds, and the attributes of its class (``eps = 1e-6``) among ``read``, which the module may later override."""
     return {**vars(module), **class_attributes(module, read)}
 
 

@@ -293,7 +293,7 @@ class Settings:
         False,
         "Keep what the synthesizer's kernels compute of parameters and buffers alone (float16 planes, packed convolution weights) from call "
         "to call, in memory beside the weights; it is computed anew after a weight was replaced or changed. A change that does not move the "
-        "tensor's version counter, such as one through `.data`, is not noticed until `forget_packed_weights()` of the kernel's class is called.",
+        "tensor's version counter, such as one through `.data` or by a fused optimizer, is not noticed until the module's `forget_packed_weights()` is called.",
     )
     valid_severity: str = _option(
         "hint",

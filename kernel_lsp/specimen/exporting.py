@@ -34,7 +34,10 @@ _WORDS = (
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
     (r"(?:[\w<>]+\.)*(\w+)'?>? in output, which is not a known type", _OBJECT + " ({})"),
-    (r"TypeError: unhashable type: '(?!(?:list|dict|set)')(\w+)'", _OBJECT + " ({})"),  # torch 2.11, of a subclass of dict
+    (
+        r"TypeError: unhashable type: '(?!(?:list|dict|set)')(\w+)'",
+        _OBJECT + " ({})",
+    ),  # torch 2.11, of a subclass of dict
     (r"NotRebuilt: (\w+) cannot be made from its fields: (.*)", _NOT_REBUILT + " ({}: {})"),
     (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
     (r"expected compiled_fn to be GraphModule", _ONE_MEMORY),

@@ -83,6 +83,10 @@ def _hidden(known: set[str], owners: Owners) -> list[str]:
     ]
 
 
+#: as they are before a candidate came: it may put others in their place
+_all, _len, _map, _vars = all, len, map, vars
+
+
 class _Before(NamedTuple):
     """A module or class as it was."""
 
@@ -94,9 +98,9 @@ class _Before(NamedTuple):
 
     def touched(self) -> bool:
         """Whether anything in it is another object now, or in another place. Most never are, and to look at each of their functions takes long."""
-        keys, values = list(vars(self.owner)), list(vars(self.owner).values())
-        return len(keys) != len(self.keys) or not (
-            all(map(is_, keys, self.keys)) and all(map(is_, values, self.values))
+        keys, values = [*_vars(self.owner)], [*_vars(self.owner).values()]
+        return _len(keys) != _len(self.keys) or not (
+            _all(_map(is_, keys, self.keys)) and _all(_map(is_, values, self.values))
         )
 
 

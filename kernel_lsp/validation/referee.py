@@ -160,7 +160,8 @@ class Referee:
     def _steps(self, small: dict[str, int]) -> list[plan.Step]:
         steps = plan.plan(self.inputs, self.mode, small, self.check_bounds, self.unmarked is not None)
         steps += plan.beside_pinned(self.unpinned) if self.unpinned is not None else []
-        return [step for step in steps if step.inside or step.name not in self.crashed_in]
+        decide = [step.inside or step.decoy or step.required for step in steps]  # no kernel is "ok" without these
+        return [s for s, needed in zip(steps, decide, strict=True) if needed or s.name not in self.crashed_in]
 
     def _small(self) -> dict[str, int]:
         """Small sizes that the module takes; what it does not take is no fault of the example."""

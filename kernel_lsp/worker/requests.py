@@ -10,6 +10,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -182,7 +183,7 @@ class Desk:
         Some operators of torch crash for inputs that a check may have, as ``embedding_bag`` does for no bags, or stop a kernel
         by an assert, which ends the process's CUDA context. No candidate runs in that process.
         """
-        check, crashed = "", list[str]()
+        check, crashed, began, asked = "", list[str](), time.monotonic(), given.get("seconds")
 
         def hear(name: str, data: Any) -> None:
             nonlocal check
@@ -192,7 +193,11 @@ class Desk:
 
         while True:
             try:
-                return await self._validated_once(role, method, given | {"crashed_in": crashed}, hear, seconds)
+                took = time.monotonic() - began
+                left = {"seconds": asked - took} if crashed and asked is not None else {}
+                return await self._validated_once(
+                    role, method, given | left | {"crashed_in": crashed}, hear, seconds - took
+                )
             except (errors.WorkerDied, errors.InternalError) as error:
                 said = str(error)
                 if (

@@ -1,6 +1,6 @@
 """The text of kernels as it was when somebody last looked at it: ``tests/synthesis/golden/``.
 
-``make golden`` writes the files anew, ``python -m tests.synthesis.golden NAME ...`` some of them; what changes there is read in the review of the change. A case
+``make golden`` writes the files anew, ``python -m tests.synthesis.golden NAME ...`` some of them; what changes there is read before it is committed. A case
 whose text has changed runs under the interpreter first: what is not right is not written. Those of ``samples/`` are called ``sample_…``, the others after their case.
 """
 

@@ -250,7 +250,7 @@ def grid_sampler(
         high = Build.pointwise("add", low, 1.0)
         taps.append([(low, Build.pointwise("sub", high, place)), (high, Build.pointwise("sub", place, low))])
     flat = Build.reshape(Build.permute(x, (0, 2, 3, 1)), (batch * height * width, channels))
-    sizes, by_cudnn = (batch, height, width), align_corners and mode == padding == 0
+    sizes, by_cudnn = (batch, height, width), align_corners and mode == padding == 0 and torch.backends.cudnn.enabled
     terms = [_corner(flat, y, x_, wy, wx, sizes, shape, by_cudnn) for (y, wy), (x_, wx) in itertools.product(*taps)]
     # Stored in the result's own order, as torch does, and not as a view of what has its channels last.
     placed = Build.permute(_sum(terms), (0, 3, 1, 2))

@@ -1,7 +1,8 @@
 """What a file needs to keep packed weights from call to call: what depends on parameters and buffers alone, with the range noted of it.
 
 Kept is what was made on the stream of the call, so that no stream has to wait for another. A weight counts as unchanged where it is the same
-object at the same address with the same version counter; dtype and shape the envelope has fixed. The text is the same in every file but for
+object in the same storage at the same address with the same version counter; dtype and shape the envelope has fixed. A storage is told by its
+identity, which none gets again while a weak reference to it is there: ``module.half().float()`` leaves object and counter as they were. The text is the same in every file but for
 the name of the function that packs, and where strides may differ.
 """
 
@@ -15,7 +16,7 @@ IMPORT = "import weakref"
 
 _ABOUT = """Asked for with keep_packed_weights: what depends on parameters and buffers alone ({}) is computed once and kept, and
 computed anew after a parameter or buffer was replaced or changed. A change that does not move its version counter, such as one through
-.data, is not noticed: call {}() after it."""
+.data or by a fused optimizer, is not noticed: call {}() after it."""
 
 
 def name_of(function: str) -> str:
@@ -57,7 +58,8 @@ METHOD_TEXT = f'''
     def {METHOD}(self):
         """Drop what is kept of this module's weights: the next call packs them anew.
 
-        Needed after a change that does not move a weight's version counter, such as one through ``.data``.
+        Needed after a change that does not move a weight's version counter, such as one through ``.data`` or
+        by a fused optimizer.
         """
         _forget(self)'''
 
@@ -81,14 +83,18 @@ _TEXT = '''def _marks(sources):
     """What tells that a weight was replaced or changed; None where torch counts no changes, as of inference tensors."""
     if any(t.is_inference() for t in sources):
         return None
-    return [(weakref.ref(t), t.data_ptr(), t._version{of}) for t in sources]
+    weak = torch.multiprocessing.reductions.StorageWeakRef
+    return [(weakref.ref(t), weak(t.untyped_storage()), t.data_ptr(), t._version{of}) for t in sources]
 
 
 def _unchanged(marks, sources):
     """Whether the weights are those that were marked, with the values that they had then."""
     return marks is not None and all(
-        reference() is t and place == t.data_ptr() and version == t._version{same}
-        for (reference, place, version{stride}), t in zip(marks, sources)
+        reference() is t
+        and storage.cdata == t.untyped_storage()._cdata
+        and place == t.data_ptr()
+        and version == t._version{same}
+        for (reference, storage, place, version{stride}), t in zip(marks, sources)
     )
 
 

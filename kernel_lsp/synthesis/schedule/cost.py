@@ -302,7 +302,7 @@ def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
 #: and in float32 that it splits as it goes. KernelBench level 1 #76, 64 channels, on an H100: 18.4 and 12 TFLOP/s.
 _WINDOWS, _WINDOWS_SPLIT = 0.037, 0.025
 
-#: The same of float16 where windows of few channels are split into planes as they are read: 118 GFLOP in 674 us, 443 in 1454, 12.5 in 175 on an H100.
+#: The same of float16 where windows of few channels are split into planes as they are read: 118 GFLOP in 662 us, 443 in 1517 on an H100 (docs/performance.md).
 _REACHED_WINDOWS = 0.15
 #: The same of convolutions of one element in TF32: level 1 #86 and #87 and level 3 #21 take 44 to 46 TFLOP/s, since wgmma wants 32-bit operands transposed.
 _POINTWISE = 0.09

@@ -70,6 +70,8 @@ with torch.no_grad():
     found["double"] = bool(torch.equal(kernel(x.double()), module(x.double())))
     for one in (module, kernel):
         one.float()
+    for one in (module, kernel):
+        one.half().float()  # which rounds the weights, in the objects that they were, perhaps where they lay
     found["and back"] = right()
 for one in (module, kernel):
     with torch.enable_grad():
@@ -125,7 +127,7 @@ def test_a_second_call_launches_fewer_kernels(found: Any) -> None:
 def test_a_change_that_moves_the_version_counter_is_noticed(found: Any, change: str) -> None:
     right, launched = found[change]
     assert right
-    assert launched > found["second"][1] or change == "and back", "what was kept is packed anew"
+    assert launched > found["second"][1], "what was kept is packed anew"
     assert found["then"] == found["second"]
 
 
@@ -168,7 +170,10 @@ def test_the_file_says_what_it_keeps_and_what_it_does_not_notice() -> None:
     source = next(one for one in written(Product().eval(), torch.randn(6, 48)) if keeps(one.source)).source
     said = " ".join(source.split('"""')[1].split())
     assert "Asked for with keep_packed_weights: what depends on parameters and buffers alone" in said
-    assert "such as one through .data, is not noticed: call forget_packed_weights() after it" in said
+    assert (
+        "such as one through .data or by a fused optimizer, is not noticed: call forget_packed_weights() after it"
+        in said
+    )
     assert "def forget_packed_weights(self):" in source
     between = said.partition("What is stored from one kernel to the next (")[2].partition(")")[0]
     assert between and "weight" not in between, "a call neither writes nor waits for what is kept"
