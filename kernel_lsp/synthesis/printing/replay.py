@@ -36,7 +36,7 @@ _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copi
 
 def _signature(held: str, settings: str) -> str:
     return f'''def _signature(inputs, held):
-    """What a graph is captured for: shapes of the inputs, whose copies are contiguous, and where the other tensors lie."""
+    """What a graph is captured for: the inputs' shapes, and where the other tensors lie."""
     return (*[x.shape for x in inputs], *[{held} for t in held]{settings})'''
 
 
