@@ -43,13 +43,12 @@ LEFT, RIGHT = Quotient(dim(0) + 1, _TWO), Remainder(dim(0) + 1, _TWO)
 #: The same of planes (low, high times ``SCALE``, high) on the right, of which the last product takes the second.
 RAISED_RIGHT = Remainder(dim(0) + 2, sympy.Integer(3))
 
-#: The largest magnitude of a tensor whose high plane is also stored times ``SCALE``.
-MOST_RAISED = 65504.0 / SCALE
-
 #: The largest magnitude of a tensor that two planes hold to 22 bits: the largest number of float16; and where what is lost of a
 #: small number, 2^-36, is 2^-24 of the largest magnitude.
 LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 
+#: The largest magnitude of a tensor whose high plane is also stored times ``SCALE``.
+MOST_RAISED = MOST_PEAK / SCALE
 
 #: Rows, columns or summed elements below which planes are not used where a size varies and the example has more: float32 units round so little there
 #: that what tensor cores truncate shows, and the passes over the operands take longer than the product. A thin product (``thin_products.py``) has few rows, and planes.

@@ -12,6 +12,8 @@ import textwrap
 
 from kernel_lsp.packed_weights import METHOD
 
+from .tensors import listed
+
 IMPORT = "import weakref"
 
 _ABOUT = """Asked for with keep_packed_weights: what depends on parameters and buffers alone ({}) is computed once and kept, and
@@ -42,7 +44,7 @@ def definitions(function: str, places: list[int], *, strides: bool, replayed: bo
         stride, of, same = ", stride", ", t.stride()", " and stride == t.stride()"
     graphs = _GRAPHS if replayed else ""
     return [
-        _HEAD.format(places=_tuple(places)),
+        _HEAD.format(places=listed([str(place) for place in places])),
         _TEXT.format(function=function, stride=stride, of=of, same=same, graphs=graphs),
     ]
 
@@ -62,10 +64,6 @@ METHOD_TEXT = f'''
         by a fused optimizer.
         """
         _forget(self)'''
-
-
-def _tuple(places: list[int]) -> str:
-    return f"({', '.join(map(str, places))}{',' if len(places) == 1 else ''})"
 
 
 #: graphs read what was packed

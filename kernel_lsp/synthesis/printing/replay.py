@@ -6,6 +6,8 @@ add to a signature. ``schedule/replay.py`` says which plans it is for.
 
 from __future__ import annotations
 
+from .tensors import listed
+
 #: As many parameters and buffers take longer to check than to look up: then a replay begins before the envelope is checked.
 _MANY = 16
 
@@ -333,7 +335,7 @@ def definitions(
 
 def beginning(inputs: list[str]) -> str:
     """The expression in forward that begins a replay, given the Python of the host function's inputs."""
-    return f"_begin(self, {as_tuple(inputs)})"
+    return f"_begin(self, {listed(inputs)})"
 
 
 def call(function: str, inputs: list[str], held: str, changed: list[int], begun: str) -> str:
@@ -342,10 +344,5 @@ def call(function: str, inputs: list[str], held: str, changed: list[int], begun:
     ``held``: of a tuple of parameters and buffers; ``changed``: places there of buffers of which a replay raises the version counter.
     ``begun``: of what ``beginning`` gave; empty where there is none.
     """
-    also = f", {as_tuple([str(place) for place in changed])}" if changed else f", {begun}" if begun else ""
-    return f"_replayed(self, {function}, {as_tuple(inputs)}, {held}{also})"
-
-
-def as_tuple(items: list[str]) -> str:
-    """Python for a tuple of expressions."""
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    also = f", {listed([str(place) for place in changed])}" if changed else f", {begun}" if begun else ""
+    return f"_replayed(self, {function}, {listed(inputs)}, {held}{also})"

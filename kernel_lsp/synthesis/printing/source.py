@@ -39,6 +39,7 @@ from .envelope import conditions, name_arguments
 from .formula import ABOUT_LEFT_OUT, LEFT_OUT, definitions
 from .host import Host, write
 from .names import class_alias, function_name
+from .tensors import listed
 
 _WIDTH = 100
 
@@ -304,7 +305,7 @@ def _class(
         asked = "\n".join(checks)
         named = [n if f"({n} := " in asked else source for n, source in state]
         table = table_of(checks)
-        read = table or replay.as_tuple(named)
+        read = table or listed(named)
         checks = [*checks, "# what the kernels read", read]
         first = f"{held} = {inside}\n        if not {held}:"
         test = "The module's tensors that the kernels read; False outside of what was validated."

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
+RESTART = 512
+
 
 @dataclass(frozen=True)
 class Flat:
@@ -95,7 +98,7 @@ class Product:
     """``m`` x ``n`` tiles in steps of ``k``, tiles numbered column by column within ``group`` row blocks.
 
     ``precision``: how float32 is multiplied. ``restart``: summed elements after which the tensor cores' sum is added to one in
-    registers and begins again at zero (0: never; with ``together`` it is one step). ``exchanged``: the operands are; the tile is one of the result's transpose, so that the
+    registers and begins again at zero (0: never; with ``together`` it is one step, but for planes of which one is raised). ``exchanged``: the operands are; the tile is one of the result's transpose, so that the
     longer side of a thin result is the one of which tensor cores take 64 rows at a time. ``flat``: steps go along the places of a window and
     its channels as along one sum, so that only the last step is not full; else each place, or line of places, begins a step. ``joined``: a
     program computes two phases of a transposed convolution whose results alternate in memory, and stores them together. ``together``: a step

@@ -34,7 +34,7 @@ from .folding import whole_tiles
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .row_passes import passes, tiles_carried
-from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
+from .schedules import RESTART, Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin_tiles import thin_tiles
 from .tilings import chunk_length
@@ -197,7 +197,7 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
         fitted = [dataclasses.replace(tile, precision="tf32") for tile in fitted]
     fitted = [
         dataclasses.replace(tile, restart=_restart(tile, k, _sum_varies(kernel.product)))
-        if tile.precision == "bf16x6" and k > _RESTART
+        if tile.precision == "bf16x6" and k > RESTART
         else tile
         for tile in fitted
     ]
@@ -228,9 +228,6 @@ _MOST_SUMS = 128
 
 #: Summed elements of a step of convolutions of planes where nothing is fetched ahead: what a thread has of it waits in registers.
 _SHALLOW = 32
-
-#: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
-_RESTART = 512
 
 
 def _walked(
@@ -270,7 +267,7 @@ def _walked(
         steps = max(2, -(-whole // depth) * (1 + emulated))  # more are not under way, and would take shared memory
         flat = [dataclasses.replace(tile, stages=min(tile.stages, steps)) for tile in flat]
         each, together = whole // k * share_of_places(op, hints) * _taken(k, fitted[0].k), _taken(whole, depth)
-        if emulated and (varies or whole > _RESTART):
+        if emulated and (varies or whole > RESTART):
             fitted, k = flat, whole  # the sum begins again after so many elements, not after so many of each place
         elif together < _CLEARLY * each:
             fitted = [flat[0], fitted[0], *flat[1:]]
@@ -286,7 +283,7 @@ def _walked(
         for tile in fitted
     ]
     found = list(dict.fromkeys(walked))[:3]
-    if emulated and op.exact is not None and op.exact.product.convolves and whole <= _RESTART and not varies:
+    if emulated and op.exact is not None and op.exact.product.convolves and whole <= RESTART and not varies:
         # Each step waits for what it reads: three products a step, of planes that are read once, and a third of the steps.
         first = walked[0]
         bytes_of_step = 2 * (first.m + first.n) * first.k * itemsize
@@ -340,10 +337,10 @@ def _taken(summed: int, depth: int) -> int:
 
 
 def _restart(tile: Product, k: int, varies: bool) -> int:
-    """Equal chunks of whole blocks, none longer than ``_RESTART``; 0 where one is all and stays so."""
-    chunks = -(-k // _RESTART)
+    """Equal chunks of whole blocks, none longer than ``RESTART``; 0 where one is all and stays so."""
+    chunks = -(-k // RESTART)
     if chunks == 1 and varies:
-        return _RESTART // tile.k * tile.k
+        return RESTART // tile.k * tile.k
     return -(-k // (chunks * tile.k)) * tile.k if chunks > 1 else 0
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from .extents import power_of_two
-from .schedules import Product
-
-#: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again.
-_RESTART = 512
+from .schedules import RESTART, Product
 
 
 def window_tiles(n: int, k: int) -> list[Product]:
@@ -29,7 +26,7 @@ def window_tiles(n: int, k: int) -> list[Product]:
             n=max(16, min(tile.n, power_of_two(n))),
             k=max(16, min(tile.k, power_of_two(k))),
             together=True,
-            restart=_RESTART if k > _RESTART else 0,
+            restart=RESTART if k > RESTART else 0,
         )
         for tile in tiles
     )
