@@ -73,6 +73,15 @@ _LIKE_ANOTHER = (
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny", "asked_half_pooled", "asked_half_scaled"),
     *("collapsed_", "folded_sums_in_half", "in_tiles_"),
     *("prologue_returned", "features_returned_conv", "features_sorted"),
+    *(
+        "pooled_one",
+        "pooled_gaps",
+        "pooled_grouped",
+        "pooled_float16_huge",
+        "pooled_with_nan",
+        "pooled_softmax",
+        "pooled_planes",
+    ),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),

@@ -198,13 +198,14 @@ def windows(
     padding: tuple[sympy.Expr, ...] | None = None,
     *,
     counts: tuple[sympy.Expr, ...] | None = None,
+    rounds_up: bool = False,
     pad: float | int | bool = 0.0,
 ) -> Map:
     """Windows along the dimensions ``along``, as convolutions and pooling take them.
 
     Dimension ``along[k]`` goes through the windows, ``step[k]`` apart; dimension rank + k of the view goes through the
     ``sizes[k]`` elements of one, ``dilation[k]`` apart. The first begins ``padding[k]`` before the operand does, and
-    what lies outside is ``pad``. ``counts``: how many windows there are, where rounding up adds one.
+    what lies outside is ``pad``. ``counts``: how many windows there are, as whoever asks writes it; where that ``rounds_up``, the last one may leave the operand.
     """
     rank = len(operand)
     index, shape, guard = list(dims(rank)), list(operand), []
@@ -215,7 +216,7 @@ def windows(
         index[d] = sympy.expand(step[k] * dim(d) + dilation[k] * dim(rank + k) - padding[k])
         guard.append((index[d], ZERO, operand[d]))
     result = Map((*shape, *sizes), operand, tuple(index))
-    if padding == (ZERO,) * len(along) and counts is None:
+    if padding == (ZERO,) * len(along) and not rounds_up:
         return result
     needed = tuple(g for g in guard if not all(within(*g, result.ranges)))
     return Map(result.shape, operand, result.index, needed, pad if needed else None)

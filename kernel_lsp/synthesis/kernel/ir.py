@@ -194,6 +194,30 @@ class FoldAxis(Expr):
 
 
 @dataclass(frozen=True)
+class Grouped(Expr):
+    """``operand``, a tile of two dimensions, with each ``length`` neighbours along its dimension ``place`` as a dimension of their own behind that.
+
+    ``shape``: of the tile without that dimension, constants of the launch; ``over``: the axes of the result.
+    """
+
+    operand: Expr
+    place: int
+    length: int
+    shape: tuple[Variable, Variable]
+    over: frozenset[Axis]
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """The operand."""
+        return (self.operand,)
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        """Those of the result."""
+        return self.over
+
+
+@dataclass(frozen=True)
 class PrefixScan(Expr):
     """What the elements of ``operand`` up to each along ``axis``, its dimension ``place``, come to; ``kind``: of ``MONOIDS``."""
 

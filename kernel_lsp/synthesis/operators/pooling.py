@@ -41,7 +41,7 @@ def maximum(spatial: int, *, indices: bool) -> Any:
         if not x.dtype.is_floating_point:
             raise NotLowered(f"the maximum of windows in {x.dtype}")
         windows = _windows(size, stride, padding, dilation, spatial)
-        seen = windows_of(x, windows, shape[-spatial:], -math.inf)
+        seen = windows_of(x, windows, shape[-spatial:], -math.inf, rounds_up=ceil_mode)
         pooled = Build.reduce("amax", seen, last(len(seen.shape), spatial), name="pooled")
         pooled.dtype, pooled.meaning = x.dtype, (f"max_pool{spatial}d", (x, *_told(windows)))
         result = Build.squeeze(pooled, last(len(seen.shape), spatial))
@@ -105,7 +105,8 @@ def average(spatial: int) -> Any:
             divisor = size_operand(sympy.prod(windows.sizes))
         elif divisor is None:
             divisor = _how_many(x.shape[-spatial:], windows, counts, count_include_pad)
-        mean = _mean(x, windows_of(x, windows, counts, 0.0), divisor, out, f"avg_pool{spatial}d", _told(windows))
+        seen = windows_of(x, windows, counts, 0.0, rounds_up=ceil_mode)
+        mean = _mean(x, seen, divisor, out, f"avg_pool{spatial}d", _told(windows))
         if divisor_override is None and not ceil_mode and not any(windows.padding):
             mean.averaged = Average(x, windows.sizes, windows.step)
         return mean

@@ -66,14 +66,22 @@ def each(given: Any, rank: int) -> Sizes:
     return tuple(expr_of(n) for n in numbers)
 
 
-def windows_of(x: Value, windows: Windows, counts: Sizes, pad: float | int, name: str = "window") -> Value:
-    """``x`` [..., *spatial] as [..., *counts, *sizes]; ``pad`` stands where a window leaves ``x``."""
+def windows_of(x: Value, windows: Windows, counts: Sizes, pad: float | int, *, rounds_up: bool = False) -> Value:
+    """``x`` [..., *spatial] as [..., *counts, *sizes]; ``pad`` stands where a window leaves ``x``, as the last ones may where ``counts`` ``rounds_up``."""
     rank = len(x.shape)
     along = tuple(range(rank - windows.rank, rank))
     map = maps.windows(
-        x.shape, along, windows.sizes, windows.step, windows.dilation, windows.padding, counts=counts, pad=pad
+        x.shape,
+        along,
+        windows.sizes,
+        windows.step,
+        windows.dilation,
+        windows.padding,
+        counts=counts,
+        rounds_up=rounds_up,
+        pad=pad,
     )
-    return Build.view(x, map, name)
+    return Build.view(x, map, "window")
 
 
 def last(rank: int, count: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import torch
 
 from ..graph.build import FLOAT8
 from ..graph.lowered import Graph
+from ..graph.map import dim
 from ..graph.order import Order
 from ..graph.sizes import Index, same, same_shape
 from ..graph.value import (
@@ -41,6 +42,10 @@ MOST_FOLDED = 256
 #: How they may be folded.
 _FOLDED = ("sum", "max", "min", "amax", "amin", "argmax", "argmin")
 
+#: The most elements of a window that a product's kernel pools, and how it may.
+MOST_POOLED = 64
+_POOLED = ("sum", "max", "min", "amax", "amin")
+
 
 def epilogues(
     graph: Graph, order: Order, *, folded: bool = False, between: dict[Value, Value] | None = None
@@ -51,7 +56,7 @@ def epilogues(
     elementwise: it may need other products, scans and calls of torch, but not this product, nor reductions that this product does not need, too (the scale that
     its operands were divided by), which the kernel that reads their rows computes. Where two products are combined, the first of them in the order
     takes what both lead to. ``folded``: reductions over as many elements as the product has rows, or columns, are taken for elementwise, where these
-    may fit in one tile, and the dimensions may be exchanged before them. ``between``: values that only this product may take.
+    may fit in one tile, and the dimensions may be exchanged before them; so is one pooling with windows that do not overlap. ``between``: values that only this product may take.
     """
     users, outputs = order.users, set(graph.outputs)
     result: dict[Value, Value] = {}
@@ -61,6 +66,7 @@ def epilogues(
             continue
         inside, cut, end, shape = {product}, product, product, product.shape
         small: Shape | None = None  # what reductions give
+        windows: Value | None = None  # what is pooled
         own = order.bit(product)
         for v in order.below(product):
             if any(o in outputs for o in inside if o is not cut) or cut in outputs:
@@ -70,12 +76,21 @@ def epilogues(
             if taken.get(v, product) is not product:
                 break
             if isinstance(v.op, View) and v.op.operand is end and users.get(end) == [v]:
-                if not (v.op.map.keeps_order or (folded and v.op.map.permutation)):
+                if folded and windows is None and _pools(v, users.get(v, [])):
+                    windows = v
+                elif not (v.op.map.keeps_order or (folded and v.op.map.permutation)):
                     break
                 inside.add(v)
                 end, shape, small = v, v.shape, None  # of what is cut
                 continue
-            if folded and _folds_a_side(v, product, shape) and (small is None or same_shape(v.shape, small)):
+            if windows is not None and isinstance(v.op, Reduce) and v.op.operand is windows:
+                shape = small = v.shape
+            elif (
+                folded
+                and windows is None
+                and _folds_a_side(v, product, shape)
+                and (small is None or same_shape(v.shape, small))
+            ):
                 small = v.shape
             elif not isinstance(v.op, Pointwise) or not any(same_shape(v.shape, s) for s in (shape, small) if s):
                 break
@@ -102,6 +117,44 @@ def _reduces(order: Order, value: Value, product: Value) -> bool:
         seen.add(v)
         stack += operands(v)
     return False
+
+
+def _pools(view: Value, users: list[Value]) -> bool:
+    """Whether ``view`` shows windows that do not overlap, each of a power of two of elements, and its ``users`` reduce each window."""
+    op = view.op
+    first = users[0].op if users else None
+    if not isinstance(op, View) or op.map.guard or not isinstance(first, Reduce):
+        return False
+    rank, dims_of_window = len(view.shape), first.dims
+    if dims_of_window != tuple(range(rank - len(dims_of_window), rank)) or not all(
+        _reduces_windows(u, first) for u in users
+    ):
+        return False
+    length = numel(tuple(view.shape[d] for d in dims_of_window))
+    if not length.is_Integer or not 1 < length <= MOST_POOLED or int(length) & (int(length) - 1):
+        return False
+    inside = {dim(d): view.shape[d] for d in dims_of_window}
+    return all(_apart(index, inside) for index in op.map.index)
+
+
+def _reduces_windows(v: Value, first: Reduce) -> bool:
+    op = v.op
+    return isinstance(op, Reduce) and op.kind in _POOLED and not op.part and op.dims == first.dims
+
+
+def _apart(index: sympy.Expr, inside: dict[sympy.Symbol, sympy.Expr]) -> bool:
+    """Whether windows are apart along a dimension at ``index``. ``inside``: the symbols of places in a window, with their sizes."""
+    within = index.free_symbols & inside.keys()
+    if not within:
+        return isinstance(index, sympy.Symbol) or index.is_number
+    if len(within) > 1:
+        return False
+    (place,) = within
+    step = sympy.expand(index - place)
+    if step.is_number:
+        return True
+    of, symbol = step.as_coeff_Mul()
+    return isinstance(symbol, sympy.Symbol) and of.is_Integer and of >= inside[place]
 
 
 def _folds_a_side(v: Value, product: Value, shape: Shape) -> bool:

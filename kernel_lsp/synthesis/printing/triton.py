@@ -17,6 +17,7 @@ from ..kernel.ir import (
     Expr,
     FoldAxis,
     Full,
+    Grouped,
     Joined,
     Load,
     Number,
@@ -178,6 +179,10 @@ class Printer:
             return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other}{cache})"
         if isinstance(expr, FoldAxis):
             return self.fold(expr)
+        if isinstance(expr, Grouped):
+            sizes = [self.name(size) for size in expr.shape]
+            sizes.insert(expr.place + 1, str(expr.length))
+            return f"{self.within(expr.operand, ATOM)}.reshape({', '.join(sizes)})"
         if isinstance(expr, PrefixScan):
             monoid, operand = MONOIDS[expr.kind], self.text(expr.operand)
             if monoid.scan:

@@ -36,12 +36,13 @@ from ..kernel.ir import (
 )
 from ..kernel.statements import Add, Leave, Set, Statement
 from ..passes.float8_products import of_float8
-from .convolution_axes import in_words, names_of_letters
+from .convolution_axes import in_words, part_names
 from .extents import alternating, contract_atoms, multiplied, total
-from .folding import folded_side, of_product
+from .folding import folded_side, length_of_windows, of_product
 from .operand_tiles import Parts, operand_tiles
 from .planes import planes_together
 from .pointwise import name_pixels
+from .pooled_tiles import pooled
 from .program import Blocks, Program, fixed
 from .range_samples import note_samples
 from .reduction import in_one_tile
@@ -111,7 +112,7 @@ def contract(
     depth, outer = _summed(op, at, tile)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
-    program.part_names = {at[letter]: name for letter, name in names_of_letters(op).items() if letter in at}
+    program.part_names = part_names(op, at, domain)
     for v in kernel.outputs:
         own = v in kernel.peaks or v in kernel.partials
         arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if own else "out_ptr")
@@ -169,9 +170,13 @@ def contract(
     ending.reduced[value] = total_of_all
     ending.before = loaded(program.body)
     folded = rows if folded_side(kernel) == "M" else cols
-    ending.reduced_axis = folded if kernel.folds else None
-    chunk = Ref(fixed("row_block" if folded is rows else "col_block"))
-    program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk)
+    length = length_of_windows(kernel)
+    if length:
+        program.body += pooled(kernel, program, ending, (rows, cols), folded, length, blocks, tile, one, exact, ends)
+    else:
+        ending.reduced_axis = folded if kernel.folds else None
+        chunk = Ref(fixed("row_block" if folded is rows else "col_block"))
+        program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk)
     if programs:
         in_turn(program, begun, one, arguments.size(total(domain, batch)) if batch else None, programs)
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
@@ -191,6 +196,10 @@ def contract(
         program.axes += _PHASES.format(_LEFT_OUT if _end_early(op, at, outer, tile) else _MASKED)
     if kernel.partials:
         program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; later kernels put the tiles together."
+    if length:
+        program.tiling += (
+            f" Each {length} {'rows' if folded is rows else 'columns'} are a window, of which it stores the result."
+        )
     if group is not None:
         program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 
+import sympy
+
 from ..graph.value import PHASES, PLACES, TAPS, Contract
+from ..kernel.domain import Domain
 
 _DIMENSIONS = {2: ("row", "col"), 3: ("depth", "row", "col")}
 
@@ -26,6 +29,21 @@ def names_of_letters(op: Contract) -> dict[str, str]:
     return found
 
 
+def part_names(op: Contract, at: dict[str, sympy.Expr], domain: Domain) -> dict[sympy.Expr, str]:
+    """A name for each atom that a letter goes along, from the index ``at`` each; a place in a pooling window has two: which window, and where in it."""
+    found: dict[sympy.Expr, str] = {}
+    for letter, name in names_of_letters(op).items():
+        if letter not in at:
+            continue
+        index = at[letter]
+        found[index] = name
+        if letter in PLACES and not isinstance(index, sympy.Symbol):
+            for atom in index.free_symbols & set(domain.size):
+                kind = "window" if atom in domain.reduced else "pooled"
+                found[atom] = name.replace("pixel", kind)
+    return found
+
+
 def in_words(rows: list[str], cols: list[str], summed: list[str]) -> str:
     """A sentence on what a tile's rows and columns are, and what is summed, from the names of their parts; "" without names."""
     if not (rows and cols and summed):
@@ -38,4 +56,5 @@ def in_words(rows: list[str], cols: list[str], summed: list[str]) -> str:
 def _words(part: str) -> str:
     kind = part.partition("_")[0]
     known = {"channel": "input channels", "out": "output channels", "tap": "taps of the filter"}
+    known |= {"pooled": "pixels", "window": "pixels"}
     return known.get(kind, f"{kind}s")

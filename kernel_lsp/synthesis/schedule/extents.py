@@ -167,6 +167,9 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
                 continue
             found.batch[:0] = [atom for atom in group if atom not in kernel.domain.reduced]
             group[:] = [atom for atom in group if atom in kernel.domain.reduced]
+    elif kernel.folds:  # what a window has are neighbours in a tile
+        for group in (found.rows, found.cols):
+            group.sort(key=kernel.domain.reduced.__contains__)
     return found
 
 

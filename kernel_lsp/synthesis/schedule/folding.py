@@ -1,7 +1,7 @@
 """Products whose kernels reduce their rows or columns: a tile has these whole, so that the product itself is never stored.
 
 A softmax over the channels of a convolution, or their least, then takes no pass over memory of its own. Where a chunk of them is
-reduced (``passes/tile_sums.py``), a tile has one chunk.
+reduced (``passes/tile_sums.py``), a tile has one chunk. Where windows of pixels are reduced, a tile has whole windows (``pooled_tiles.py``).
 """
 
 from __future__ import annotations
@@ -25,11 +25,24 @@ _ROWS, _COLUMNS = 64, 32
 
 
 def folded_side(kernel: Kernel) -> Literal["M", "N"] | None:
-    """Whether a product's kernel reduces its rows or its columns, all of them; None where it reduces something else."""
+    """Whether a product's kernel reduces its rows or its columns, all of them or windows of these; None where it reduces something else."""
     atoms, reduced = contract_atoms(kernel), kernel.domain.reduced
     if not kernel.folds or not reduced:
         return None
-    return "M" if reduced == atoms.rows else "N" if reduced == atoms.cols else None
+    if reduced == atoms.rows or (atoms.rows[-len(reduced) :] == reduced and length_of_windows(kernel)):
+        return "M"
+    return (
+        "N" if reduced == atoms.cols or (atoms.cols[-len(reduced) :] == reduced and length_of_windows(kernel)) else None
+    )
+
+
+def length_of_windows(kernel: Kernel) -> int:
+    """How many elements of a product its kernel reduces to one, where these are a window of its rows or columns; 0 where it reduces all of them."""
+    atoms, reduced = contract_atoms(kernel), kernel.domain.reduced
+    if not kernel.folds or kernel.partials or reduced in (atoms.rows, atoms.cols):
+        return 0
+    length = total(kernel.domain, reduced)
+    return int(length) if length.is_Integer and power_of_two(int(length)) == length else 0
 
 
 def of_product(tiled: list[Axis], folded: Axis, blocks: dict[str, Variable]) -> Tiling:
@@ -43,6 +56,8 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
     side, atoms = folded_side(kernel), contract_atoms(kernel)
     if side is None:
         return []
+    if length := length_of_windows(kernel):
+        return [t for t in tiles if not (t.joined or t.exchanged or (t.m if side == "M" else t.n) % length)]
     count = hint(total(kernel.domain, atoms.rows if side == "M" else atoms.cols), hints)
     if kernel.partials:
         count = chunk_length(kernel)

@@ -23,6 +23,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     norms,
     pointwise,
     pointwise_convolutions,
+    pooled_products,
     pooling,
     products,
     recurrent,
