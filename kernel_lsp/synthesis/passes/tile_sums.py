@@ -86,12 +86,13 @@ def reduce_in_tiles(graph: Graph, chunks: Chunks, apart: set[Value], pays: Calla
 def _pixels(op: Contract) -> sympy.Expr | None:
     """How many pixels an image of a convolution's result has; None where it is none, or has phases."""
     whole = op.exact.product if op.exact is not None else op
-    places = [letter for letter in op.axes if letter in PLACES]
+    axes = "".join(letter for letter in op.axes if letter not in PHASES or op.size(letter) != ONE)
+    places = [letter for letter in axes if letter in PLACES]
     if (
         not whole.convolves
         or not places
-        or any(letter in PHASES for letter in op.axes)
-        or not op.axes.endswith("".join(places))
+        or any(letter in PHASES for letter in axes)
+        or not axes.endswith("".join(places))
     ):
         return None
     return sympy.expand(sympy.prod([op.size(letter) for letter in places]))

@@ -92,7 +92,22 @@ in_tiles(
     "grouped", lambda: nn.Conv2d(4, 8, 3, groups=2), lambda _, y: (y.amax((2, 3)), y.mean((1, 2, 3))), image(4, 14, 15)
 )
 in_tiles("stored", lambda: nn.Conv2d(3, 6, 3), lambda _, y: (y, y.sum((2, 3)), y.amin((2, 3))), image(3, 14, 15))
-in_tiles("transposed", lambda: nn.ConvTranspose2d(3, 6, 3), lambda _, y: torch.relu(y).mean((2, 3)), image(3, 12, 13))
+in_tiles(
+    "transposed",
+    lambda: nn.ConvTranspose2d(3, 6, 3),
+    lambda _, y: torch.relu(y).mean((2, 3)),
+    image(3, 12, 13),
+    kernels=2,
+)
+in_tiles(
+    "transposed_norm",  # of float16, whose product has phases, of one each
+    lambda: nn.ConvTranspose2d(16, 24, 3, 1, 1),
+    lambda norm, y: norm(F.gelu(y)),
+    image(16, 14, 15),
+    lambda: nn.GroupNorm(4, 24),
+    kernels=7,
+    **HALF,
+)
 in_tiles("float16_pool", lambda: nn.Conv2d(16, 20, 3), pooled, image(16, 14, 15), **HALF)
 in_tiles("float16_norm", lambda: nn.Conv2d(16, 24, 3), residual, image(16, 14, 15), lambda: nn.GroupNorm(4, 24), **HALF)
 in_tiles(
