@@ -11,7 +11,7 @@ from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
 from ..kernel.execution_plan import Hints, Kernel
 from ..kernel.ir import Arange, Axis, AxisIndex, Expr, ProgramId, Ref, Variable, apply, plus
-from .extents import total, transposed_atom
+from .extents import total, transposed_atoms
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Flat, Turned
 
@@ -31,8 +31,8 @@ def elementwise(
     if isinstance(schedule, Flat):
         axes = _across(kernel, program, schedule) if schedule.across else _flat(kernel, program, schedule.block)
     else:
-        turned = transposed_atom(kernel, hints)
-        assert turned is not None
+        turned = transposed_atoms(kernel, hints)
+        assert turned
         axes = _tile(kernel, program, turned, schedule)
     builder = Builder(kernel.domain, axes, arguments, stored, kernel.placed)
     for v, index in kernel.stores:
@@ -88,11 +88,11 @@ def mask_of(axis: Axis, name: str, end: Expr) -> tuple[Variable, Expr]:
     return variable, inside
 
 
-def _tile(kernel: Kernel, program: Program, turned: sympy.Symbol, schedule: Turned) -> list[Axis]:
+def _tile(kernel: Kernel, program: Program, turned: list[sympy.Symbol], schedule: Turned) -> list[Axis]:
     domain, arguments = kernel.domain, program.arguments
     last = domain.kept[-1]
-    outer = [a for a in domain.kept if a not in (turned, last)]
-    n_rows, n_cols = domain.size[turned], domain.size[last]
+    outer = [a for a in domain.kept if a not in (*turned, last)]
+    n_rows, n_cols = total(domain, turned), domain.size[last]
     arguments.name_size(n_rows, "n_rows")
     arguments.name_size(n_cols, "n_cols")
     height, width = arguments.size(n_rows), arguments.size(n_cols)
@@ -110,7 +110,7 @@ def _tile(kernel: Kernel, program: Program, turned: sympy.Symbol, schedule: Turn
             (axes[0].variable, apply("floordiv_int", Ref(tile), Ref(n_tiles))),
             (tile, apply("mod_int", Ref(tile), Ref(n_tiles))),
         )
-    rows, cols = Axis(fixed("rows"), [turned], "tile"), Axis(fixed("cols"), [last], "tile")
+    rows, cols = Axis(fixed("rows"), turned, "tile"), Axis(fixed("cols"), [last], "tile")
     across = apply("cdiv", width, Ref(block_cols))
     program.body += set_all(
         (rows.variable, blocked(apply("floordiv_int", Ref(tile), across), block_rows, rows, (0, 2))),

@@ -221,12 +221,21 @@ def split_in_tile(op: Contract) -> tuple[bool, bool]:
     return samples > 0, samples > 1
 
 
-def transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:
-    """An atom other than the last along which a large operand is contiguous: flat order would read it with a stride."""
+#: Elements of the result's last dimension, and of what is turned to it, from which tiles are worth it; and of several dimensions that are turned together.
+_LEAST_TURNED, _LEAST_TURNED_TOGETHER = 16, 8
+
+
+def transposed_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
+    """Atoms other than the last along which a large operand is contiguous: flat order would read it with a stride. None where there are none.
+
+    Several where one alone is short: the taps of a convolution's weight, of which the result has the channels last.
+    """
     domain = kernel.domain
     if len(domain.kept) < 2:
-        return None
+        return []
     last = domain.kept[-1]
+    if hint(domain.size[last], hints) < _LEAST_TURNED:
+        return []
     for _, index, shape in kernel.accesses:
         try:
             coefficients, _ = domain.terms(offset(index, shape))
@@ -234,12 +243,21 @@ def transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:
             continue
         if coefficients.get(last, ZERO) in (ZERO, ONE):
             continue
-        for atom, c in coefficients.items():
-            if (
-                c == ONE
-                and atom is not last
-                and hint(domain.size[atom], hints) >= 16
-                and hint(domain.size[last], hints) >= 16
-            ):
-                return atom
-    return None
+        others = [atom for atom in domain.kept if atom in coefficients and atom is not last]
+        run = _run(others, coefficients, domain)
+        if run and hint(domain.size[run[-1]], hints) >= _LEAST_TURNED:
+            return run[-1:]
+        if len(run) > 1 and hint(total(domain, run), hints) >= _LEAST_TURNED_TOGETHER:
+            return run
+    return []
+
+
+def _run(atoms: list[sympy.Symbol], coefficients: dict[sympy.Symbol, sympy.Expr], domain: Domain) -> list[sympy.Symbol]:
+    """Those of ``atoms`` that are neighbours, and go along memory as one index."""
+    run: list[sympy.Symbol] = []
+    for atom in reversed(atoms):
+        if same(coefficients[atom], total(domain, run)):
+            run.insert(0, atom)
+        elif run:
+            break
+    return run

@@ -28,7 +28,7 @@ from .extents import (
     split_in_tile,
     step_of_windows,
     total,
-    transposed_atom,
+    transposed_atoms,
 )
 from .folding import whole_tiles
 from .pointwise import pointwise_tiles
@@ -60,7 +60,12 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 
 
 def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    if transposed_atom(kernel, hints) is not None:
+    if turned := transposed_atoms(kernel, hints):
+        rows = hint(total(kernel.domain, turned), hints)
+        cols = power_of_two(hint(kernel.domain.size[kernel.domain.kept[-1]], hints))
+        if rows < Turned().rows:
+            rows = power_of_two(rows)
+            return list(dict.fromkeys(Turned(rows, min(cols, wide)) for wide in (128, 64, 256)))
         return [Turned(), Turned(warps=8), Turned(64, 32)]
     flat = [Flat(), Flat(512, 8), Flat(512, 2)]
     across = shared_by(kernel, hints, target.l2)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.kernel.execution_plan import Hints, Kernel
 from kernel_lsp.synthesis.schedule.cost import cost
-from kernel_lsp.synthesis.schedule.folding import folded_side
+from kernel_lsp.synthesis.schedule.folding import folded_side, length_of_windows
 from kernel_lsp.synthesis.schedule.schedules import Product
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target
@@ -84,6 +85,40 @@ def test_other_reductions_have_kernels_of_their_own(
     layer: nn.Module, shape: tuple[int, ...], after: Callable[[torch.Tensor], torch.Tensor]
 ) -> None:
     found, _ = products(layer, shape, after)
+    assert found and not any(kernel.folds for kernel in found)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "after", "length"),
+    [
+        (nn.Conv2d(16, 24, 3), (64, 16, 64, 64), lambda x: F.max_pool2d(x.relu(), 2), 4),
+        (nn.Conv2d(16, 24, 3), (64, 16, 64, 64), lambda x: F.avg_pool2d(x.tanh(), (2, 4)), 8),
+        (nn.Conv3d(16, 24, 3), (16, 16, 16, 64, 64), lambda x: F.max_pool3d(x, 2) + 1.0, 8),
+        (nn.Conv1d(16, 24, 3), (64, 16, 4096), lambda x: F.max_pool1d(x, 16, 20), 16),
+    ],
+)
+def test_tiles_have_whole_windows(
+    layer: nn.Module, shape: tuple[int, ...], after: Callable[[torch.Tensor], torch.Tensor], length: int
+) -> None:
+    (kernel,), hints = products(layer, shape, after)
+    assert folded_side(kernel) == "M" and length_of_windows(kernel) == length
+    tiles = space(kernel, H200, hints)
+    assert tiles and all(isinstance(tile, Product) and tile.m % length == 0 and not tile.joined for tile in tiles)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda x: F.max_pool2d(x, 3),  # nine elements
+        lambda x: F.max_pool2d(x, 2, 1),  # windows that overlap would be computed twice
+        lambda x: F.max_pool2d(x, 2, 2, 1),  # beyond the edge there are no pixels
+        lambda x: F.max_pool2d(x, 2, ceil_mode=True),
+        lambda x: F.max_pool2d(x, 16),  # 256 elements
+        lambda x: F.max_pool2d(x, 2, return_indices=True)[1],
+    ],
+)
+def test_other_windows_are_pooled_apart(after: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    found, _ = products(nn.Conv2d(16, 24, 3), (64, 16, 65, 65), after)
     assert found and not any(kernel.folds for kernel in found)
 
 

@@ -88,6 +88,15 @@ def test_the_default_schedule_fits_the_kernel(forward: Any, shape: tuple[int, ..
     assert ranked(kernel, H100, hints)[0] == found[0]
 
 
+def test_taps_of_a_weight_are_turned_together() -> None:
+    (kernel,), hints = kernels_of(lambda self, x: x.permute(2, 3, 0, 1).half(), meta(512, 512, 3, 3))
+    assert space(kernel, H100, hints) == [Turned(16, 128), Turned(16, 64), Turned(16, 256)]
+    (kernel,), hints = kernels_of(lambda self, x: x.permute(2, 3, 0, 1).half(), meta(64, 16, 2, 5))
+    assert space(kernel, H100, hints) == [Turned(16, 16)]
+    (kernel,), hints = kernels_of(lambda self, x: x.permute(2, 3, 0, 1).half(), meta(64, 3, 3, 3))
+    assert isinstance(space(kernel, H100, hints)[0], Flat)  # rows of three channels are no tile
+
+
 def test_a_smaller_gpu_gets_what_fits_its_shared_memory() -> None:
     (kernel,), hints = kernels_of(lambda self, x, y: x @ y, meta(4096, 4096), meta(4096, 4096))
     for known in NAMED.values():
