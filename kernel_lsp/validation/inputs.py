@@ -251,8 +251,7 @@ def floats(shape: list[int], distribution: str, generator: torch.Generator, dtyp
     if distribution == "large":
         return normal * 100
     if distribution == "halves":
-        rounded = torch.view_as_complex if normal.is_complex() else torch.as_tensor
-        return rounded((torch.view_as_real(normal) if normal.is_complex() else normal).mul(8).round()) / 2
+        return _halves(normal * 8)
     if distribution == "offset":
         return normal + 1000
     if distribution in ("tiny", "minute"):
@@ -264,12 +263,22 @@ def floats(shape: list[int], distribution: str, generator: torch.Generator, dtyp
     if distribution in ("nan", "infinite"):
         return _with_specials(normal, distribution, generator)
     if distribution == "sparse" and normal.dim():
-        sparse = torch.where(torch.rand(shape, generator=generator, device=generator.device) < 0.5, normal, 0)
+        # Whole and half numbers, and zeros of both signs: what lies exactly at a bound.
+        zeros = torch.zeros_like(normal) if normal.is_complex() else torch.copysign(torch.zeros_like(normal), normal)
+        there = torch.rand(shape, generator=generator, device=generator.device) < 0.5
+        sparse = torch.where(there, _halves(normal * 4), zeros)
         if sparse.shape[0] > 1:
             sparse[0] = 0
             sparse[-1] = 1.5
         return sparse
     return normal
+
+
+def _halves(numbers: torch.Tensor) -> torch.Tensor:
+    """Rounded to whole numbers, complex ones in both parts, and divided by two."""
+    if numbers.is_complex():
+        return torch.view_as_complex(torch.view_as_real(numbers).round()) / 2
+    return numbers.round() / 2
 
 
 def _with_specials(normal: torch.Tensor, distribution: str, generator: torch.Generator) -> torch.Tensor:
