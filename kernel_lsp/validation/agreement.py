@@ -164,8 +164,11 @@ def _in_slices(
 
 
 def noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
-    """``result``, after its errors went into the largest of the validation; an infinite one does not count."""
-    if math.isfinite(result.error):
+    """``result``, after its errors went into the largest of the validation; an infinite one does not count.
+
+    Nor do those beyond what the graph says that the module takes: errors of half types are of another size.
+    """
+    if math.isfinite(result.error) and not referee.progress.beyond:
         referee.progress.compared = True
         if result.error > referee.progress.error:
             referee.progress.error, referee.progress.error_check = result.error, referee.progress.check

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import torch
 
+#: results of earlier calls that are remembered, and bytes of all of them
+_MOST_CALLS, _MOST_BYTES = 32, 64 << 20
 #: elements up to which it is looked at exactly which bytes two tensors have in common
 _EXACTLY = 1 << 16
 
@@ -34,6 +38,35 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     if max(a.numel(), b.numel()) > _EXACTLY or low == other_low:
         return True
     return not _places(a).isdisjoint(_places(b))
+
+
+class Earlier:
+    """Results of the last calls. They are kept, so that their memory is not free: who lies there has not been given it by an allocator."""
+
+    def __init__(self) -> None:
+        self.calls: deque[list[torch.Tensor]] = deque()
+        self.bytes = 0
+
+    def shares(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> bool:
+        """Whether a result lies in the memory of one of an earlier call, which is not that of an input of now."""
+        return any(shared(outputs, one) and not shared(one, inputs) for one in self.calls)
+
+    def add(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
+        """Remember the results of a call, but for those in the memory of its inputs; what is remembered is bounded."""
+        own = [t.detach() for t in outputs if not any(overlap(t, one) for one in inputs)]
+        self.calls.append(own)
+        self.bytes += _bytes(own)
+        while len(self.calls) > 1 and (len(self.calls) > _MOST_CALLS or self.bytes > _MOST_BYTES):
+            self.bytes -= _bytes(self.calls.popleft())
+        if self.bytes > _MOST_BYTES:
+            self.calls.clear()
+            self.bytes = 0
+
+
+def _bytes(tensors: list[torch.Tensor]) -> int:
+    """Of the memory that is held, which on a GPU is longer than the tensors for its guards."""
+    kept = [t for t in tensors if type(t) is torch.Tensor and t.layout is torch.strided and t.device.type != "meta"]
+    return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}.values())
 
 
 def _span(t: torch.Tensor) -> tuple[int, int]:

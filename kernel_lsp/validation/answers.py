@@ -174,6 +174,8 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "state": {},
     "restore": {},
     "buffers": {},
+    "copy": {"copied": _flag},
+    "original_again": {},
     "to": {},
     "call": {
         "requires": _list(_flag),

@@ -37,6 +37,28 @@ def gradients(
     return eager, exact, requires
 
 
+def requires(oracle: Oracle, tree: tuple[Any, Any], wanted: list[int], frozen: bool) -> list[bool]:
+    """Which outputs require gradients where those of inputs ``wanted`` are; of parameters unless ``frozen``.
+
+    Raises:
+        Exception: what eager raises.
+    """
+    parameters = [p for p in oracle.module.parameters() if p.requires_grad] if frozen else []
+    args, kwargs = copied(tree)
+    tensors = tensors_of((args, kwargs))
+    try:
+        for parameter in parameters:
+            parameter.requires_grad_(False)
+        with state.unchanged(oracle.module), torch.enable_grad():
+            for i in wanted:
+                tensors[i].requires_grad_()
+            out = channel.plain(oracle.module.train(oracle.training)(*args, **kwargs))
+            return [t.requires_grad for t in tensors_of(out)]
+    finally:
+        for parameter in parameters:
+            parameter.requires_grad_()
+
+
 def _backward(
     module: torch.nn.Module, training: bool, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]
 ) -> tuple[list[Any], list[bool]]:

@@ -17,11 +17,14 @@ from kernel_lsp.validation import (
     calls_outside,
     candidate_state,
     compare,
+    copies,
     decoy,
+    draw_statistics,
     envelope,
     failures,
     kept_state,
     memory,
+    modes,
     out_of_range,
     plan,
     randomness,
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 #: seconds that float64 on slices may take at the example's own size, and elsewhere
 _FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
+#: calls of module and candidate of which random results are compared by their statistics
+_DRAWS = 16
 #: elements of the results of a step that has little time
 _MOST_ELEMENTS = 1 << 20
 #: seconds for the configurations of autotuned kernels
@@ -57,14 +62,17 @@ def check(referee: Referee, step: plan.Step) -> None:
         _small_parameters(referee, step)
     elif step.kind == "configurations":
         _configurations(referee, step)
+    elif step.kind == "copies":
+        copies.check(referee, step)
     elif step.kind == "calls":
         _many_calls(referee, step)
     elif step.kind == "unmarked":
         calls_outside.ask(referee, step)
     elif step.kind == "bounds":
         out_of_range.check(referee, step)
-    else:
-        _bounded_values(referee, step)
+    elif not step.eval_part or modes.may_differ(referee.module):
+        with referee.oracle.partly_in_eval_mode(step.eval_part):
+            _bounded_values(referee, step)
         if step.required and referee.oracle.made:
             _first_call(referee, step)
 
@@ -100,6 +108,8 @@ def _bounded_values(referee: Referee, step: plan.Step) -> None:
     try:
         _values(referee, step)
     except failures.Failure as failure:
+        if step.beyond and all(check.passed for check in referee.progress.checks):
+            raise referee.failed(failure.status, step.name, f"{step.name}: {failure.reason}", failure.line) from None
         if step.most_seconds is None or failure.status != "not-interpretable":
             raise
         referee.progress.limits.append(f"{step.name} ({failure.reason})")
@@ -116,6 +126,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": answer_checks.LAUNCH_SECONDS}
+    if step.eval_part:
+        request["eval_part"] = step.eval_part
     if step.most_seconds is not None and not referee.thorough:
         request["most_seconds"] = step.most_seconds
     try:
@@ -277,6 +289,14 @@ def _random_training(
         reason = "in train mode the module draws random numbers (dropout, say), it does not"
         raise referee.failed("wrong", step.name, reason)
     else:
+        outs = [asked(SEED + i) for i in range(2, _DRAWS + 2)]
+        theirs = []
+        for i in range(2, _DRAWS + 2):
+            with referee.oracle.drawing(SEED + i):
+                theirs.append(referee.oracle.answer(tree, train=True).eager)
+        if said := draw_statistics.difference(outs, theirs):
+            reason = f"in train mode it draws other random numbers than the module, and of others than its: {said}"
+            raise referee.failed("wrong", step.name, reason)
         referee.progress.limits.append("train mode: it draws other random numbers than eager")
     return None
 

@@ -18,6 +18,7 @@ from kernel_lsp.validation import (
     channel,
     draws,
     memory,
+    modes,
     randomness,
     slices,
     state,
@@ -98,6 +99,7 @@ class Oracle:
         self.first: dict[str, Any] = {}  # what attributes held before the first call that are of another kind since
         self.made: list[str] = []  # all attributes that are; every call but the first begins with what that left there
         self.called = False
+        self.eval_part = ""  # as modes.put has it, of calls in train mode
         self.seed: int | None = None  # where the module draws random numbers: what eager and the candidate start from
         self.replays = True  # float64 is given the numbers that eager drew
         self.drawn: list[tuple[str, torch.Tensor | None]] = []  # by eager's last call
@@ -141,6 +143,13 @@ class Oracle:
         weights.scale(self.module, factor)
         self._renew()
 
+    def give(self, values: dict[str, torch.Tensor]) -> None:
+        """Give parameters and buffers these values, by their names in the state_dict."""
+        with torch.no_grad():
+            for name, tensor in self.module.state_dict().items():
+                tensor.copy_(values[name])
+        self._renew()
+
     def moving(self) -> dict[str, Any]:
         """The values, as every call begins with them, of what calls have been seen to change in the module."""
         now = state.snapshot(self.module) if self.moves else {}
@@ -158,7 +167,8 @@ class Oracle:
         with torch.no_grad(), state.unchanged(self.module) as before:
             held = attributes.plain_tensors(self.module)
             with self.around(), recording:
-                eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
+                self.put_in_mode(self.module, train)
+                eager = channel.plain(self.module(*tree[0], **tree[1]))
             after = state.changed(self.module, before)
             after |= attributes.replaced(self.module, held, after)
             facts: dict[str, list[int]] = {}
@@ -176,6 +186,19 @@ class Oracle:
             attributes.give(self.module, first)
             self._renew()
         return eager, after, facts
+
+    def put_in_mode(self, module: torch.nn.Module, train: bool) -> None:
+        """Put the module, or its copy in float64, into train mode or the mode that it is used in."""
+        modes.put(module, train or self.training, self.eval_part)
+
+    @contextlib.contextmanager
+    def partly_in_eval_mode(self, part: str) -> Iterator[None]:
+        """Within this context ``part`` is in eval mode in every call, as modes.put has it."""
+        before, self.eval_part = self.eval_part, part
+        try:
+            yield
+        finally:
+            self.eval_part = before
 
     @contextlib.contextmanager
     def at_first(self) -> Iterator[None]:
@@ -336,7 +359,8 @@ class Oracle:
         args, kwargs = doubled(copied(tree))
         with torch.no_grad(), self.made_wide(), state.unchanged(self.double) as before:
             with self.around(), self.drawing_the_same():
-                exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
+                self.put_in_mode(self.double, train)
+                exact = channel.plain(self.double(*args, **kwargs))
             if after is not None:
                 after |= state.changed(self.double, before)
             return copied(exact) if after else exact

@@ -29,6 +29,8 @@ ALWAYS, NICE = float("inf"), 0.5
 
 #: the step of calls_outside.py
 UNMARKED = "in an unmarked process"
+#: inputs that are changed each by itself
+_MOST_CHANGED = 3
 #: numbers and flags of forward that are tried with another value
 _MOST_SETTINGS = 5
 
@@ -55,9 +57,7 @@ class Step:
 
     name: str
     make: Callable[[Inputs], Any]
-    kind: str = (
-        "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds", "unmarked"
-    )
+    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "copies", "bounds", "unmarked"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
     essential: bool = False  # made whatever the load: before the first verdict where there is time, else after it
@@ -67,6 +67,8 @@ class Step:
     repeat: bool = False
     decoy: bool = False
     train: bool = False
+    beyond: bool = False  # what no graph says that the module takes: a failure there says where it is
+    eval_part: str = ""  # of a module in train mode, as modes.put has it
     infinite: bool = False  # there are infinities among the inputs
     huge: bool = False  # the inputs are so large that eager may overflow on its way
     most_seconds: float | None = None  # that a call may take under the interpreter before the step is left out
@@ -183,8 +185,12 @@ def plan(
     steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=True))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
     steps.append(sample("many calls", small, "normal", 33, kind="calls", late=True))
+    steps.append(sample("a second module", small, "normal", 46, kind="copies", essential=True))
     steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", essential=True))
+    steps += _other_shapes_and_dtypes(inputs, small)
     steps.append(sample("train mode", small, "normal", 12, train=True, essential=True))
+    for part, name in (("within", "modules in it in eval mode"), ("itself", "itself in eval mode")):
+        steps.append(sample(f"train mode, {name}", small, "normal", 47, train=True, eval_part=part, essential=True))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
     steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))
@@ -226,6 +232,52 @@ def _unusual_values(inputs: Inputs, small: dict[str, int], sample: Callable[...,
         steps.append(Step("integers at their ends", lambda i: i.ends(small, 40), sizes=small, essential=True))
         steps.append(Step("a negative integer", lambda i: i.negative(small, 41), sizes=small))
     return steps
+
+
+def _other_shapes_and_dtypes(inputs: Inputs, small: dict[str, int]) -> list[Step]:
+    """What eager takes as well, though no graph says so: a dimension less, inputs that are broadcast, other dtypes."""
+
+    def step(name: str, change: Callable[[list[torch.Tensor]], list[Any]]) -> Step:
+        return Step(name, lambda i: _with_tensors(i.sample(small, "normal", 48), change), beyond=True)
+
+    steps = [step("a dimension less", lambda tensors: [t[0] if _long(t) else t for t in tensors])]
+    several = range(min(_MOST_CHANGED, len(inputs.leaves))) if len(inputs.leaves) > 1 else range(0)
+    for at in several:
+        name = inputs.leaves[at].name
+        steps.append(step(f"one row of {name}", lambda tensors, at=at: _at(tensors, at, lambda t: t[:1])))  # type: ignore[misc]
+        steps.append(step(f"{name} without rows", lambda tensors, at=at: _at(tensors, at, lambda t: t[0])))  # type: ignore[misc]
+    for dtype in (torch.float16, torch.bfloat16):
+        word = str(dtype).removeprefix("torch.")
+        steps.append(step(f"inputs in {word}", lambda tensors, to=dtype: [_of_dtype(t, to) for t in tensors]))  # type: ignore[misc]
+    for at in several:
+        name = inputs.leaves[at].name
+        change = lambda tensors, at=at: _at(tensors, at, lambda t: _of_dtype(t, torch.float16))  # noqa: E731
+        steps.append(step(f"{name} in float16", change))
+    return steps
+
+
+def _with_tensors(tree: Any, change: Callable[[list[torch.Tensor]], list[Any]]) -> Any:
+    leaves, spec = pytree.tree_flatten(tree)
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    for place, tensor in zip(places, change([leaves[i] for i in places]), strict=True):
+        leaves[place] = tensor
+    return pytree.tree_unflatten(leaves, spec)
+
+
+def _at(tensors: list[torch.Tensor], at: int, change: Callable[[torch.Tensor], torch.Tensor]) -> list[torch.Tensor]:
+    """One of them changed, where it has rows."""
+    return [change(t) if i == at and _long(t) else t for i, t in enumerate(tensors)]
+
+
+def _long(tensor: torch.Tensor) -> bool:
+    return tensor.dim() > 0 and tensor.shape[0] > 0
+
+
+def _of_dtype(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Floats in another dtype, float32 where they have this one."""
+    if not tensor.dtype.is_floating_point:
+        return tensor
+    return tensor.to(torch.float32 if tensor.dtype is dtype else dtype)
 
 
 def _unsqueezed(tree: Any) -> Any:

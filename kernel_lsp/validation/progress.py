@@ -29,6 +29,7 @@ class Progress:
     error: float = 0.0
     error_check: str = ""
     eager_error: float = 0.0
+    beyond: bool = False  # whether the check at hand is beyond what the graph says that the module takes
     compared: bool = False  # whether any results were: else there are no errors
     example_error: float | None = None  # on the example inputs alone
     example_eager_error: float | None = None

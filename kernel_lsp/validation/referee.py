@@ -382,7 +382,7 @@ class Referee:
     def _at(self, step: plan.Step) -> Iterator[None]:
         """Note which check is made within the context, since when, and what it takes, but for waiting for the device."""
         began, waited = time.monotonic(), self.waited
-        self.progress.check, self.progress.began = step.name, began
+        self.progress.check, self.progress.began, self.progress.beyond = step.name, began, step.beyond
         yield
         self.progress.seconds.append(time.monotonic() - began - (self.waited - waited))
 

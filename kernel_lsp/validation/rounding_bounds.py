@@ -35,7 +35,7 @@ def bounds(
         return nothing
     if oracle.double is None or reference.exact is reference.eager:
         return nothing[0], _moved(oracle, tree, reference, train)
-    oracle.double.train(train or oracle.training)
+    oracle.put_in_mode(oracle.double, train)
     oracle.drawn = reference.drawn
     worst = 0.0
     try:

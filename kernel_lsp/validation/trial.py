@@ -20,13 +20,17 @@ from kernel_lsp.validation import (
     aliasing,
     attributes,
     channel,
+    copies,
     failures,
     fingerprints,
     guards,
+    interface,
     interpreter,
+    interpreter_races,
     launches,
     matching_envelope,
     memory,
+    modes,
     precompiling,
     randomness,
     sampling,
@@ -59,11 +63,14 @@ class Trial:
         self.device = torch.device("cpu" if self.interpreted else device)
         self.launches = launches.watch(self.interpreted)
         self.module: torch.nn.Module = torch.nn.Identity()
+        self.original: torch.nn.Module = self.module  # while a copy is in its place
         self.training = False
         self.timed: dict[str, Any] = {}
         self.variants: dict[str, torch.nn.Module] = {}
-        self.earlier: list[torch.Tensor] = []  # the results of the call before, so that their memory is not free
+        self.earlier = aliasing.Earlier()
         self.sampling = sampling.install() if self.interpreted else None
+        if self.interpreted:
+            interpreter_races.install()
         self.fingerprints = fingerprints.Fingerprints(base)  # before the candidate is imported
 
     def load(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
@@ -95,6 +102,10 @@ class Trial:
                 module = kind(*self.init[0], **self.init[1])
             if not isinstance(module, torch.nn.Module):
                 raise TypeError(f"{self.class_name} is not a torch.nn.Module")
+            if said := interface.difference(kind, self.base):
+                raise failures.Failure("not-drop-in", f"{self.class_name}{said}")
+        except failures.Failure:
+            raise
         except Exception as error:
             traceback.print_exc()
             reason = f"{self.class_name} cannot be constructed as the module is: {failures.sentence(error)}"
@@ -116,6 +127,26 @@ class Trial:
         except Exception as error:
             reason = f"the module's state_dict does not load: {' '.join(str(error).split())[:300]}"
             raise failures.Failure("not-drop-in", reason) from None
+        return {}, None
+
+    def copy(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Put a copy of the module in its place, with another state; ``copied`` says whether it is by copy.deepcopy."""
+        self.original = self.module
+        try:
+            self.module = copies.of(self.module)
+        except Exception:
+            traceback.print_exc()
+            with self._words_of_cuda(), torch.device(self.device):
+                self.module = type(self.original)(*self.init[0], **self.init[1])
+            self.module = self.module.to(self.device, self.dtype).train(self.training)
+            copies.give(self.module, self.original, tree)
+            return {"copied": False}, None
+        copies.give(self.module, self.original, tree)
+        return {"copied": True}, None
+
+    def original_again(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Put the module in the place of its copy, which is let go."""
+        self.module = self.original
         return {}, None
 
     def buffers(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
@@ -229,7 +260,8 @@ class Trial:
         before = [t.clone() for t in tensors] if sampled or not lent else []
         places = [t.untyped_storage().data_ptr() for t in tensors]
         wanted = [tensors[i].requires_grad_() for i in message.get("grad", [])]
-        self.module.train(message.get("train", False) or self.training)
+        frozen = [p for p in self.module.parameters() if p.requires_grad] if message.get("frozen") else []
+        modes.put(self.module, message.get("train", False) or self.training, message.get("eval_part", ""))
         if message.get("primed"):
             trial_calls.prime(self.module, args, kwargs, tensors, self._words_of_cuda())
             if self._left_out():
@@ -240,7 +272,7 @@ class Trial:
         paths = message.get("attributes", [])
         held = attributes.plain_tensors(self.module, paths)
         values = {path: tensor.detach().clone() for path, tensor in held.items()}
-        modes = [m.training for m in self.module.modules()]
+        trained = [m.training for m in self.module.modules()]
         poisoned = guards.Poisoned(watch)
         poisoned.sought = self.launches.sought = frozenset(message.get("sought", []))
         with randomness.other():  # not where an earlier call of the candidate may have put the generators
@@ -252,9 +284,12 @@ class Trial:
         if message.get("seed") is not None:
             randomness.seed(message["seed"])
         try:
+            for parameter in frozen:
+                parameter.requires_grad_(False)
             chosen = interpreter.configuration(message.get("configuration"))
             envelopes = matching_envelope.noted(self.module)
-            with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda(), chosen, envelopes as holding:
+            mode = torch.inference_mode() if message.get("inference") else torch.set_grad_enabled(grad_mode)
+            with mode, poisoned, self._words_of_cuda(), chosen, envelopes as holding:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
                 result = (out, trial_calls.gradients(self.module, out, wanted, cotangents)) if grad_mode else out
@@ -265,6 +300,8 @@ class Trial:
             traceback.print_exc()
             raise failures.classify(error, self.path, self.source) from None
         finally:
+            for parameter in frozen:
+                parameter.requires_grad_()
             if self.launches.muted or self._left_out():
                 trial_calls.count_a_change(self.module)
             self.launches.muted = self.launches.graphs.muted = False
@@ -281,7 +318,7 @@ class Trial:
             "alone": poisoned.alone + self.launches.checksums,
             "random": randomness.state() != undrawn,
             "changed": self._changed()
-            + ([] if [m.training for m in self.module.modules()] == modes else ["the module's training mode"]),
+            + ([] if [m.training for m in self.module.modules()] == trained else ["the module's training mode"]),
             "mutated": [
                 i for i, (old, new) in enumerate(zip(before, tensors, strict=False)) if not identical(old, new.detach())
             ],
@@ -289,9 +326,9 @@ class Trial:
             "autotuned": dict(interpreter.autotuned),
             "aliases": aliasing.shared(outputs, tensors),
             "attributes": attributes.handled(self.module, held, values, [*tensors, *outputs], paths),
-            "kept": bool(aliasing.shared(outputs, self.earlier)) and not aliasing.shared(self.earlier, tensors),
+            "kept": self.earlier.shares(outputs, tensors),
         }
-        self.earlier = [t.detach() for t in outputs] if sum(map(memory.size, outputs)) <= 64 << 20 else []
+        self.earlier.add(outputs, tensors)
         try:
             channel.describe(result, [])
         except channel.Opaque as error:

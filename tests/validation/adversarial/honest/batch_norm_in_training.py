@@ -28,7 +28,7 @@ def norm_kernel(x_ptr, w_ptr, b_ptr, m_ptr, v_ptr, y_ptr, rows, n, eps, momentum
 
 class NormTriton(Norm):
     def forward(self, x):
-        if not self.training or x.dtype != torch.float32 or torch.is_grad_enabled() or x.dim() != 2 or x.shape[0] < 2:
+        if not (self.training and self.norm.training) or x.dtype != torch.float32 or torch.is_grad_enabled() or x.dim() != 2 or x.shape[0] < 2:
             return super().forward(x)
         if x.shape[1] != 16:
             return super().forward(x)

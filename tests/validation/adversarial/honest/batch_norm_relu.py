@@ -1,4 +1,4 @@
-"""BatchNorm1d in eval mode and a ReLU in one kernel; in training mode the module's own forward runs."""
+"""BatchNorm1d in eval mode and a ReLU in one kernel; where the norm is in training mode the module's own forward runs."""
 
 from tests.validation.adversarial.material import HONEST
 
@@ -22,7 +22,7 @@ def norm_kernel(x_ptr, m_ptr, v_ptr, w_ptr, b_ptr, y_ptr, n, eps, BLOCK: tl.cons
 
 class NormTriton(Norm):
     def forward(self, x):
-        if self.training or x.dtype != torch.float32 or torch.is_grad_enabled() or x.dim() != 2 or not x.numel():
+        if self.norm.training or x.dtype != torch.float32 or torch.is_grad_enabled() or x.dim() != 2 or not x.numel():
             return super().forward(x)
         if x.shape[1] != 16:
             return super().forward(x)

@@ -25,7 +25,7 @@ def norm_kernel(x_ptr, m_ptr, v_ptr, w_ptr, b_ptr, y_ptr, total, area, channels,
 
 class BlockTriton(Block):
     def forward(self, x):
-        if self.training or x.dtype != torch.float32 or torch.is_grad_enabled() or x.dim() != 4 or not x.numel():
+        if self.norm.training or x.dtype != torch.float32 or torch.is_grad_enabled() or x.dim() != 4 or not x.numel():
             return super().forward(x)
         x, norm = self.conv(x).contiguous(), self.norm
         y = torch.empty_like(x)

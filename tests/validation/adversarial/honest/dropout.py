@@ -1,4 +1,4 @@
-"""Has a dropout, which does nothing in eval mode; in training mode the module's own forward runs."""
+"""Has a dropout, which does nothing in eval mode; where it is in training mode the module's own forward runs."""
 
 from tests.validation.adversarial.material import HONEST, elementwise
 
@@ -11,5 +11,5 @@ class Drop(nn.Module):
         return self.drop(torch.relu(x) * 2)
 def get_inputs(): return [torch.randn(7, 40)]
 """
-KERNEL = elementwise("Drop", "tl.where(x < 0, 0.0, x * 2)").replace("if x.dtype", "if self.training or x.dtype")
+KERNEL = elementwise("Drop", "tl.where(x < 0, 0.0, x * 2)").replace("if x.dtype", "if self.drop.training or x.dtype")
 EXPECTED = HONEST

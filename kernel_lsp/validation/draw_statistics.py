@@ -1,0 +1,43 @@
+"""Random results by what they have in common: mean, mean square and the share of zeros, over several draws.
+
+A kernel may draw other numbers than the module (dropout does not say which), but of the same distribution.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernel_lsp.validation.trees import tensors_of
+
+#: standard errors by which two means may differ, and a share of the larger one
+_ERRORS, _SHARE = 7.0, 1e-3
+
+_STATISTICS: dict[str, Callable[[torch.Tensor], float]] = {
+    "mean": lambda t: t.mean().item(),
+    "mean square": lambda t: t.square().mean().item(),
+    "share of zeros": lambda t: (t == 0).double().mean().item(),
+}
+
+
+def difference(mine: list[Any], theirs: list[Any]) -> str:
+    """What differs between draws of one result and draws of another, trees of tensors; empty where nothing does, or that cannot be told."""
+    pairs = [[tensors_of(tree) for tree in draws] for draws in (mine, theirs)]
+    if len({len(tensors) for draws in pairs for tensors in draws}) != 1:
+        return "it returns another number of tensors"
+    for i, (own, other) in enumerate(zip(zip(*pairs[0], strict=True), zip(*pairs[1], strict=True), strict=True)):
+        if not other[0].dtype.is_floating_point or not other[0].numel():
+            continue
+        for name, of in _STATISTICS.items():
+            a, b = [of(t.double()) for t in own], [of(t.double()) for t in other]
+            if not all(map(math.isfinite, [*a, *b])):
+                continue
+            spread = math.sqrt((statistics.variance(a) + statistics.variance(b)) / len(a))
+            left, right = statistics.fmean(a), statistics.fmean(b)
+            if abs(left - right) > _ERRORS * spread + _SHARE * max(abs(left), abs(right)):
+                return f"the {name} of output {i} is {left:.4g} in {len(a)} calls, the module's {right:.4g}"
+    return ""

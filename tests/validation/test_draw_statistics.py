@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import torch
+
+from kernel_lsp.validation import draw_statistics
+
+
+def test_other_draws_of_one_distribution_are_not_told_apart() -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def draws(p: float, scale: float) -> list[torch.Tensor]:
+        return [(torch.rand(200, generator=generator) > p) * scale for _ in range(16)]
+
+    for _ in range(20):
+        assert draw_statistics.difference(draws(0.5, 2.0), draws(0.5, 2.0)) == ""
+    assert "mean of output 0" in draw_statistics.difference(draws(0.5, 1.0), draws(0.5, 2.0))
+    assert "mean square of output 0" in draw_statistics.difference(draws(0.1, 1 / 0.9), draws(0.5, 2.0))
