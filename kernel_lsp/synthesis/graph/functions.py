@@ -220,6 +220,14 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
+def least_precedences(function: str, floats: bool) -> tuple[int, ...]:
+    """Those of the operands of ``function``. Of ``floats``, a + (b - c) keeps its parentheses: a + b - c rounds otherwise.
+
+    ``x + (x.round() - x)`` is a whole number; (x + x.round()) - x is not.
+    """
+    return (SUM, PRODUCT) if function == "add" and floats else FUNCTIONS[function].inner
+
+
 def wrap(text: str, precedence: int, least: int) -> str:
     """``text`` in parentheses if its precedence is below what the place around it needs."""
     return text if precedence >= least else f"({text})"

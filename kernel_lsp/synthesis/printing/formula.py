@@ -15,7 +15,7 @@ from torch.utils._sympy.functions import FloorDiv
 from kernel_lsp.size_text import python
 
 from ..graph.division import is_size
-from ..graph.functions import ATOM, DIVISION, FUNCTIONS, LOWEST, SUM, UNARY, literal, wrap
+from ..graph.functions import ATOM, DIVISION, FUNCTIONS, LOWEST, SUM, UNARY, least_precedences, literal, wrap
 from ..graph.map import Map, dim
 from ..graph.monoids import MONOIDS
 from ..graph.names import variable_name
@@ -277,7 +277,9 @@ class _Printer:
             parts = [wrap(*self._operand(o), ATOM) for o in op.operands]
             return function.formula.format(*parts), LOWEST
         shown = function.formula or function.text
-        inner = [LOWEST if f"({{{i}}})" in shown else least for i, least in enumerate(function.inner)]
+        floats = any(isinstance(o, Value) and o.dtype.is_floating_point for o in op.operands)
+        least = least_precedences(op.function, floats)
+        inner = [LOWEST if f"({{{i}}})" in shown else one for i, one in enumerate(least)]
         parts = [wrap(*self._operand(o), least) for o, least in zip(op.operands, inner, strict=True)]
         return shown.format(*parts), function.precedence
 

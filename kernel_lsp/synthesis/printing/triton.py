@@ -6,7 +6,7 @@ import textwrap
 
 import torch
 
-from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, literal, wrap
+from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, least_precedences, literal, wrap
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
 from ..kernel.ir import (
@@ -163,7 +163,8 @@ class Printer:
             return f"{self.name(expr.axis.variable)}{_lane(expr.axis.lane)}", ATOM
         if isinstance(expr, Apply):
             function = FUNCTIONS[expr.function]
-            parts = zip(expr.operands, function.inner, strict=True)
+            least = least_precedences(expr.function, expr.dtype.is_floating_point)
+            parts = zip(expr.operands, least, strict=True)
             return function.text.format(*(self.within(part, least) for part, least in parts)), function.precedence
         return self.call(expr), ATOM
 

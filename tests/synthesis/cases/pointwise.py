@@ -154,3 +154,17 @@ class Shared(nn.Module):
 module("shared_by_rows", Shared, (2048,), lambda n: [r(3 + n, 2048)], no_cache=True)
 module("shared_by_planes", Shared, (3, 1024), lambda n: [r(2, 2 + n, 3, 1024)], no_cache=True)
 module("shared_by_uneven_rows", Shared, (1500,), lambda n: [r(3 + n, 1500)], no_cache=True)  # no whole number of blocks
+
+
+def _to_whole_numbers(self: object, x: torch.Tensor, large: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Rounded with the gradient passed through, as quantizers do; the index is a whole number only in that order. And a sum that cancels."""
+    whole = x + (x.round() - x)
+    return (whole + 7).to(torch.int32), whole == x.round(), large + (x - large), (large - x) + (x + (1 - large))
+
+
+case(
+    "rounded_straight_through",
+    _to_whole_numbers,
+    lambda n: [r(6 + n, 33) * 5, r(33) * 1e6],
+    kernels=1,
+)
