@@ -1,4 +1,4 @@
-"""Changes to the graph before planning: equal values become one."""
+"""Changes to the graph before planning: equal values become one, and equal results copies."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 from ..graph.lowered import Graph
 from ..graph.order import topological
-from ..graph.value import Exact, Input, Recurrence, Sample, TorchCall, Value
+from ..graph.value import Exact, Input, Pointwise, Recurrence, Sample, TorchCall, Value, viewed
 
 
 def share(graph: Graph) -> None:
-    """Merge values that compute the same thing (common subexpressions)."""
+    """Merge values that compute the same thing (common subexpressions). What forward returns as two tensors stays two tensors."""
+    memory = {leaf: viewed(leaf) for leaf in graph.output_leaves if isinstance(leaf, Value)}
     known: dict[Any, Value] = {}
     replaced: dict[Value, Value] = {}
     for value in topological(graph.outputs):
@@ -26,9 +27,27 @@ def share(graph: Graph) -> None:
             first.name = first.name or value.name
             first.node = first.node or value.node
             first.module = first.module or value.module
+    graph.updates = {buffer: replaced.get(v, v) for buffer, v in graph.updates.items()}
+    copies = _copies(graph, replaced, memory)
+    replaced |= copies
     graph.outputs = list(dict.fromkeys(replaced.get(v, v) for v in graph.outputs))
     graph.output_leaves = [replaced.get(v, v) if isinstance(v, Value) else v for v in graph.output_leaves]
-    graph.updates = {buffer: replaced.get(v, v) for buffer, v in graph.updates.items()}
+
+
+def _copies(graph: Graph, replaced: dict[Value, Value], memory: dict[Value, Value]) -> dict[Value, Value]:
+    """For results of forward, as they were before ``replaced``, copies where another result has the memory that is left of two.
+
+    ``memory``: the value in whose memory each result was.
+    """
+    own = len(graph.output_leaves) - sum(one.leaf is not None for one in graph.assigned)  # then attributes follow
+    taken: dict[Value, Value] = {}
+    copies: dict[Value, Value] = {}
+    for leaf in graph.output_leaves[:own]:
+        if isinstance(leaf, Value) and not leaf.dtype.is_complex:
+            kept = replaced.get(leaf, leaf)
+            if taken.setdefault(viewed(kept), memory[leaf]) is not memory[leaf]:
+                copies[leaf] = Value(Pointwise("identity", (kept,)), kept.shape, kept.dtype, kept.name or "copy")
+    return copies
 
 
 def _fields(op: Any) -> tuple[Any, ...]:

@@ -267,3 +267,8 @@ case(
     kernels=1,
     steps=(0,),
 )
+case(
+    "equal_results",  # two tensors in eager, each of which may be changed in place
+    lambda self, x, w: (x + 1.0, 1.0 + x, x.softmax(-1), torch.softmax(x, 1).view(-1), x @ w, torch.mm(x, w)),
+    lambda n: [r(4, 7 + n), r(7 + n, 5)],
+)

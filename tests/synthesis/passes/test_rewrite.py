@@ -11,7 +11,7 @@ from torch import nn
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.lowered import Graph
 from kernel_lsp.synthesis.graph.order import topological
-from kernel_lsp.synthesis.graph.value import Pointwise
+from kernel_lsp.synthesis.graph.value import Pointwise, viewed
 from kernel_lsp.synthesis.operators import lower
 from kernel_lsp.synthesis.passes.rewrite import share
 
@@ -32,10 +32,22 @@ def test_equal_expressions_are_computed_once() -> None:
     assert functions(graph) == ["add", "exp", "mul"]
 
 
-def test_equal_outputs_are_stored_once_and_returned_twice() -> None:
-    graph = shared(lambda x: (x.exp(), torch.exp(x)), torch.randn(4, 5))
-    assert len(graph.outputs) == 1
-    assert graph.output_leaves == [graph.outputs[0], graph.outputs[0]]
+def test_equal_outputs_are_computed_once_and_have_memory_of_their_own() -> None:
+    graph = shared(lambda x: (x.exp(), torch.exp(x), torch.exp(x).view(5, 4)), torch.randn(4, 5))
+    for _ in range(2):
+        assert functions(graph) == ["exp", "identity", "identity"]
+        assert len({viewed(leaf) for leaf in graph.output_leaves}) == len(graph.outputs) == 3
+        share(graph)
+
+
+def test_one_tensor_that_is_returned_twice_stays_one() -> None:
+    def forward(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.exp()
+        return y, y, y.view(-1), x.view(-1), x.reshape(-1)
+
+    graph = shared(forward, torch.randn(4, 5))
+    assert functions(graph) == ["exp"]
+    assert graph.output_leaves[0] is graph.output_leaves[1] is viewed(graph.output_leaves[2])
 
 
 def test_other_numbers_and_other_orders_stay_apart() -> None:
