@@ -25,12 +25,10 @@ _TORCH_DERIVED = frozenset(
         "embedding_dim",
         "num_embeddings",
         "training",
-        "inplace",
         "in_channels",
         "out_channels",
         "elementwise_affine",
         "affine",
-        "track_running_stats",
         "dump_patches",
         "call_super_init",
         "transposed",
@@ -78,15 +76,16 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
                 f"{source}.{name}" in carried
                 or of_every_module(name)
                 or f"{source}.{name}" in counted
-                or (own and (name.startswith("_") or name in _TORCH_DERIVED or _of_weight(child, name)))
+                or (own and (name.startswith("_") or _is_derived(child, name) or _of_weight(child, name)))
             ):
                 continue
             if name.startswith("_") and name not in called and not reads(kind, name):
                 continue  # bookkeeping of a library; public names may be read by functions given the module
-            drops = name == "p" and "dropout" in kind.__name__.lower()
+            drops = name in ("p", "inplace") and "dropout" in kind.__name__.lower()
             follows = name == "momentum" and hasattr(child, "running_mean")
-            if own and source in mode and (drops or follows) and not (module.training or child.training):
-                continue  # how much is dropped, or running statistics are moved, matters in training alone
+            keeps = name == "track_running_stats" and isinstance(child, torch.nn.modules.batchnorm._BatchNorm)
+            if own and source in mode and (drops or follows or keeps) and not (module.training or child.training):
+                continue  # how much is dropped, or how running statistics are moved, matters in training alone
             try:
                 text = setting(f"{source}.{name}", value)
             except Unwritable:
@@ -127,6 +126,11 @@ def _users(module: torch.nn.Module) -> frozenset[type]:
 def _held(module: torch.nn.Module, read: frozenset[str]) -> dict[str, Any]:
     """What a module holds, and the attributes of its class (``eps = 1e-6``) among ``read``, which the module may later override."""
     return {**vars(module), **class_attributes(module, read)}
+
+
+def _is_derived(module: torch.nn.Module, name: str) -> bool:
+    """Whether nothing has to be asked about a setting of a module of torch; a norm without weights has its shape there alone."""
+    return name in _TORCH_DERIVED and not (name == "normalized_shape" and module._parameters.get("weight") is None)
 
 
 def _of_weight(module: torch.nn.Module, name: str) -> bool:

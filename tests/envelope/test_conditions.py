@@ -358,3 +358,28 @@ def test_an_equal_number_of_another_type_changes_the_dtype_of_integers(tmp_path:
     kind = load(candidate.source, tmp_path / "times_triton.py").TimesTriton
     assert kind(2)._in_envelope(whole)
     assert not kind(2.0)._in_envelope(whole) and kind(2.0)(whole).dtype == torch.float32
+
+
+class Activated(nn.Module):
+    """Its input is read again after an activation, and its norms have no weights whose shapes tell of them."""
+
+    def __init__(self, inplace: bool = False, shape: tuple[int, ...] = (8,), track: bool = True) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(shape, elementwise_affine=False)
+        self.statistics = nn.InstanceNorm1d(4, track_running_stats=True)
+        self.statistics.track_running_stats = track
+        self.activation = nn.SiLU(inplace)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.activation(x) + self.statistics(self.norm(x))
+
+
+@pytest.mark.parametrize("init", [{"inplace": True}, {"shape": (4, 8)}, {"track": False}], ids=str)
+def test_a_setting_of_torch_that_no_shape_tells_of_is_asked_for(init: dict[str, Any], tmp_path: Path) -> None:
+    module, x = Activated().eval(), torch.randn(3, 4, 8)
+    candidate = synthesize(module, capture(module, (x,)), class_name="Activated", import_from=__name__)[0]
+    kind = load(candidate.source, tmp_path / "activated_triton.py").ActivatedTriton
+    other = kind(**init).eval()
+    assert kind().eval()._in_envelope(x) and not other._in_envelope(x)
+    assert torch.equal(other(x.clone()), Activated(**init).eval()(x.clone()))
+    assert not torch.allclose(other(x.clone()), module(x.clone()))

@@ -47,3 +47,9 @@ def test_a_kernel_for_eval_mode_is_not_run_in_the_other(module: nn.Module, wante
 def test_the_momentum_of_running_statistics_matters_in_training_alone(norm: nn.Module, training: bool) -> None:
     found = configuration(nn.Sequential(norm).train(training), exact=False)
     assert ("self[0].momentum == 0.1" in found) == training and "self[0].eps == 1e-05" in found
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_whether_a_batch_norm_keeps_statistics_matters_in_training_alone(training: bool) -> None:
+    found = configuration(nn.Sequential(nn.BatchNorm2d(4), nn.Dropout(0.5, inplace=True)).train(training), exact=False)
+    assert ("self[0].track_running_stats is True" in found) == training == ("self[1].inplace is True" in found)
