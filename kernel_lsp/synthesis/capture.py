@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp.naming import attribute
 
 from . import attributes, containers, frames, masked_elements, only_sizes, records
+from .linspaces import LinspacesOfSizes
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -156,7 +157,7 @@ def _exported(
         # when positional shapes are a tuple and keyword shapes follow by name.
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
-            with shapes_alone(), _SizesChecked(), _DataDetached(module), frames.recorded():
+            with shapes_alone(), _SizesChecked(), LinspacesOfSizes(), _DataDetached(module), frames.recorded():
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -230,3 +232,22 @@ def test_attention_takes_as_many_values_as_keys() -> None:
     shapes = {n.name: n.meta["val"].shape for n in exported.graph.nodes if n.op == "placeholder"}
     assert not isinstance(shapes["k"][2], int)
     assert shapes["k"][2].node.expr == shapes["v"][2].node.expr != shapes["q"][2].node.expr
+
+
+class Gridded(nn.Module):
+    def __init__(self, **how: Any) -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.linspace(-1, 1, steps=x.shape[1], **self.how)
+
+
+@pytest.mark.parametrize(("how", "varies"), [({}, True), ({"dtype": torch.float64}, False)], ids=str)
+def test_a_size_that_linspace_takes_varies_where_the_numbers_are_float32(how: dict[str, Any], varies: bool) -> None:
+    module = Gridded(**how)
+    exported = capture(module, (torch.randn(3, 5),))
+    assert len(exported.range_constraints) == (2 if varies else 1)  # the sizes that vary
+    for size in (5, 4, 257) if varies else (5,):
+        given = torch.randn(3, size)
+        assert torch.allclose(exported.module()(given), module(given), atol=1e-6)

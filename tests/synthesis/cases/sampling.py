@@ -74,12 +74,19 @@ def _warped(self: Any, x: torch.Tensor, flow: torch.Tensor) -> torch.Tensor:
     return F.grid_sample(x, torch.stack([x_, y], -1) + flow, align_corners=True)
 
 
-case("warped", _warped, lambda n: [r(2, 3, 4, 6), r(2, 4, 6, 2) * 0.1], steps=(0,))  # linspace fixes the sizes
+case("warped", _warped, lambda n: [r(2, 3, 4 + n, 6 + n), r(2, 4 + n, 6 + n, 2) * 0.1])
 case(
     "meshgrid_xy",
     lambda self, x, y: sum(torch.meshgrid(x, y, indexing="xy")) * 2.0,
     lambda n: [r(4 + n), r(5)],
     kernels=1,
+)
+case(
+    "linspace_of_sizes",
+    lambda self, x: (
+        x * torch.linspace(0.5, -2, x.shape[1]) + torch.linspace(1, 3, steps=x.shape[0] - 6)[:, None].relu().amax(0)
+    ),
+    lambda n: [r(8 + n, 5 + 8 * n)],
 )
 case("linspace_of_one", lambda self, x: x + torch.linspace(3, 5, 1, device=x.device), lambda n: [r(4 + n)], kernels=1)
 case(
