@@ -93,6 +93,17 @@ _LOOKED_UP = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if s
             value = eval(side, names)
             words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
         return text, words"""
+_VALUE = """            value = eval(side, names)
+            words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
+"""
+#: what is no longer one with another thing, tied weights for one (envelope/sharing.py), is no news by its value
+_VALUE_OR_ANOTHER = """            value = eval(side, names)
+            if isinstance(value, (torch.Tensor, torch.nn.Module)):
+                one = isinstance(part.ops[0], ast.Is) and not isinstance(part.comparators[0], ast.Constant)
+                kind = "tensor" if isinstance(value, torch.Tensor) else "module"
+                value = f"{'another' if one else 'a'} {kind}"
+            words += f", but {side} is {value}"
+"""
 #: the condition that fails, in words; ``_LOOKED_UP`` before a parameter was called ``linear.bias`` where the condition looks it up
 _WORDS = _LOOKED_UP.replace(
     "return text, words", r"""return text, re.sub(r"\._(?:parameters|buffers|modules)\['(\w+)'\]", r".\1", words)"""
@@ -138,7 +149,7 @@ def _first_that_fails(kernel, *args, **kwargs):
             if eval(code, names):
                 continue
         except (AttributeError, LookupError):
-{_LACKS_A_ROW}{_OF_TABLES}{_WORDS}
+{_LACKS_A_ROW}{_OF_TABLES}{_WORDS.replace(_VALUE, _VALUE_OR_ANOTHER)}
     return None
 
 
@@ -205,6 +216,7 @@ _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}
 #: what the functions had before each change of them, the youngest change first: (text since then, text before). Files that were
 #: written before the oldest of them, which no release wrote, have to be generated again.
 _CHANGES = (
+    [(_VALUE_OR_ANOTHER, _VALUE)],  # a module is not printed in full
     # Hooks and what is None are looked up in dictionaries, and shapes stand beside the table of tensors.
     [
         (_WORDS, _LOOKED_UP),

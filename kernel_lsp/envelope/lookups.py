@@ -16,6 +16,8 @@ import torch
 
 from kernel_lsp.naming import attribute
 
+from .sharing import several_names
+
 _TAKEN = frozenset([*dir(builtins), *keyword.kwlist, "self", "torch", "triton", "tl", "libdevice", "m"])
 
 
@@ -23,7 +25,8 @@ _TAKEN = frozenset([*dir(builtins), *keyword.kwlist, "self", "torch", "triton", 
 class _Place:
     """Where a module or tensor is found: under ``key`` in ``container`` of its owner, whose Python is ``owner``.
 
-    ``name``: what it is called from then on; "" of a bias and the like that is None, which is looked at once.
+    ``name``: what it is called from then on; "" of what is looked at once: a bias and the like that is None, and a tensor that is
+    no argument of the host function, or a module under another name than its first, where these have several names.
     """
 
     name: str
@@ -50,6 +53,7 @@ def looked_up_once(
 def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -> dict[str, _Place]:
     used = {*_TAKEN, *taken, *tensors.values()}
     found: dict[str, _Place] = {}
+    shared = {source for first, others in several_names(module).items() for source in (first, *others)}
     for path, child in module.named_modules():
         owner, _, key = path.rpartition(".")
         if path:
@@ -58,7 +62,7 @@ def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -
         for container in ("_parameters", "_buffers", "_modules"):
             for key, value in getattr(child, container).items():
                 source = attribute(f"{path}.{key}" if path else key)
-                if value is None or source in tensors:
+                if value is None or source in tensors or source in shared:
                     name = tensors.get(source, "")
                     found[_normal(source)] = _Place(name, _normal(attribute(path)), container, key)
     return found

@@ -17,6 +17,7 @@ from kernel_lsp.size_text import python
 from . import lookups
 from .empty_sizes import divisor_conditions
 from .modes import gradient_conditions, hooks, mode_conditions
+from .sharing import sharing_conditions
 from .signature import Signature
 from .sizes import Sizes, range_conditions
 from .tensors import Tensor, alike, looked_up_once, table_conditions, tensor_conditions, unregistered
@@ -29,6 +30,7 @@ _NOT_TRACED = "not torch.jit.is_tracing()"
 _NOT_TRANSFORMED = "torch._C._functorch.maybe_current_level() is None"
 
 _TABLE = "tensors"
+_SHARED = "what has several names"
 _OF_TABLE = "the module's tensors that the kernels read, and their shapes"
 
 
@@ -91,7 +93,8 @@ def conditions(basis: Basis) -> list[str]:
     sizes += range_conditions(basis.sizes, symbols)
     sizes += basis.requires
     # The tree comes before the state: a module of another class may not have the parameter at all.
-    of_module = [*headed("submodules", structure(basis.module)), *state]
+    shared = headed(_SHARED, sharing_conditions(basis.module))
+    of_module = [*headed("submodules", structure(basis.module)), *state, *shared]
     sizes = headed("sizes", sizes)
     # An opaque kernel's state has fixed sizes; in a graph it may have those that the conditions on sizes are about.
     result = [_NOT_TRACED, _NOT_TRANSFORMED, *basis.signature.conditions, *arguments]
@@ -144,4 +147,4 @@ def about_the_module(module: torch.nn.Module, arguments: list[torch.Tensor]) -> 
     """
     tensors = [*arguments, *module.parameters(), *module.buffers()]
     exact = any(not tensor.dtype.is_floating_point for tensor in tensors)
-    return [*structure(module), *settings(module, exact=exact, opaque=True)]
+    return [*structure(module), *sharing_conditions(module), *settings(module, exact=exact, opaque=True)]
