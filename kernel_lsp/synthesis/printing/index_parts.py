@@ -212,7 +212,7 @@ def _block(
     result: list[Statement] = []
     for statement in statements:
         within = _statements([statement])
-        needed = {_flat(part) for one in within for part in _parts_of(one, scope)} & waiting.keys()
+        needed = {part for one in within for part in _named_in(one, chosen, scope)} & waiting.keys()
         indices = {_leaf(part) for part in needed} & known
         for part in [part for part in waiting if _leaf(part) in indices]:  # all parts of an index at once
             result.append(Set(waiting.pop(part), part))
@@ -230,6 +230,15 @@ def _leaf(part: Expr) -> Variable:
         part = part.operands[0]
     assert isinstance(part, Ref)
     return part.variable
+
+
+def _named_in(node: Statement | Expr, chosen: dict[Expr, Variable], scope: _Scope) -> Iterator[Expr]:
+    """What ``_with_names`` puts variables in place of: also a part within another one, which has no name itself."""
+    for value in _fields(node):
+        if _is_division(value) and _is_part(value, scope) and _flat(value) in chosen:
+            yield _flat(value)
+        elif isinstance(value, Expr):
+            yield from _named_in(value, chosen, scope)
 
 
 def _with_names(node: _Node, chosen: dict[Expr, Variable], scope: _Scope) -> _Node:

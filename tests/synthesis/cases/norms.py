@@ -36,3 +36,19 @@ class BatchNormInPlace(nn.BatchNorm2d):
 
 
 module("batch_norm_in_place", BatchNormInPlace, (12,), lambda n: [r(3, 12, 5 + n, 6)], kernels=1)
+
+
+class PatchesNormed(nn.Module):
+    """The patches of an image as rows, as a vision transformer has them: the place in the image is made of parts of a row's number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(48)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        b, c, h, w = image.shape
+        x = image.reshape(b, c, h // 4, 4, w // 4, 4).permute(0, 2, 4, 3, 5, 1)
+        return self.norm(x.reshape(b, (h // 4) * (w // 4), 16 * c))
+
+
+module("layer_norm_of_patches", PatchesNormed, (), lambda n: [r(2, 3, 16, 8 + 4 * n)])
