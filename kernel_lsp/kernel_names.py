@@ -7,7 +7,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from kernel_lsp.naming import as_identifier, former_snake_case, is_usual, snake_case
+from kernel_lsp.naming import as_identifier, former_snake_case, in_ascii, is_usual, snake_case
 
 _PART_BYTES = 90  # of the class, and of the source, in the name of a file; 255 is the limit for all of it
 
@@ -28,13 +28,13 @@ def paths(source_path: Path, class_name: str, folder: str = "kernels") -> tuple[
 
     ``blocks.py::ConvNextBlock`` → ``conv_next_block_triton.py``; where that is the kernel of another class,
     ``blocks_conv_next_block_triton.py``; where that is, too, the same with a hash. A file's name that begins with a digit
-    goes behind the class: no import statement can name a module that does.
+    goes behind the class: no import statement can name a module that does. All in ASCII (``naming.in_ascii``).
     """
-    return _paths(source_path, class_name, folder, snake_case(class_name))
+    return _paths(source_path, class_name, folder, in_ascii(snake_case(class_name)), in_ascii(_stem(source_path)))
 
 
-def _paths(source_path: Path, class_name: str, folder: str, words: str) -> tuple[Path, ...]:
-    of_class, of_file = _parts(source_path, words)
+def _paths(source_path: Path, class_name: str, folder: str, words: str, stem: str) -> tuple[Path, ...]:
+    of_class, of_file = _parts(words, stem)
     both = f"{of_file}_{of_class}"
     if not both.isidentifier():
         both = f"{of_class}_{of_file}"
@@ -49,8 +49,8 @@ def former_path(source_path: Path, class_name: str, folder: str = "kernels") -> 
     ``layers.py::RMSNorm`` → ``rms_norm__layers_triton.py``, ``19_ReLU.py::Model`` → ``model__19_relu__dc1de1_triton.py``.
     """
     words = former_snake_case(class_name)
-    of_class, of_file = _parts(source_path, words)
-    stem = source_path.name.removesuffix(".py")
+    stem = _stem(source_path)
+    of_class, of_file = _parts(words, stem)
     plain = of_file == stem and source_path.name.endswith(".py") and of_class == words
     parts = [of_class, of_file] if of_file != of_class else [of_class]
     if not plain or not is_usual(class_name) or is_shared(source_path, folder):
@@ -61,13 +61,16 @@ def former_path(source_path: Path, class_name: str, folder: str = "kernels") -> 
 @functools.lru_cache(maxsize=4096)
 def former_paths(source_path: Path, class_name: str, folder: str = "kernels") -> tuple[Path, ...]:
     """Wherever earlier versions wrote the kernel of a class: they also cut some names in other words, as ``conv_ne_xt_block``."""
-    cut = _paths(source_path, class_name, folder, former_snake_case(class_name))
+    cut = _paths(source_path, class_name, folder, former_snake_case(class_name), _stem(source_path))
     return former_path(source_path, class_name, folder), *cut
 
 
-def _parts(source_path: Path, words: str) -> tuple[str, str]:
+def _stem(source_path: Path) -> str:
+    return source_path.name.removesuffix(".py")
+
+
+def _parts(words: str, stem: str) -> tuple[str, str]:
     """The class, which is given in words, and its file, as far as a module's name can say them."""
-    stem = source_path.name.removesuffix(".py")
     of_class, of_file = (_cut(as_identifier(text)) for text in (words, stem))
     return of_class if of_class.isidentifier() else f"class_{of_class}".rstrip("_"), of_file  # "_1" had only its digit
 

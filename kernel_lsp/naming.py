@@ -63,6 +63,13 @@ def _capitals(word: str) -> str:
     return word.upper() if abbreviation else word.capitalize()
 
 
+def in_ascii(text: str) -> str:
+    """``größe`` → ``grosse``; "" of what has no letters of that kind. ptxas reads no others: neither a kernel's name nor that of its file may have any."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKD", text.replace("ß", "ss")).encode("ascii", "ignore").decode()
+
+
 def as_identifier(text: str) -> str:
     """``text`` in small letters, with an underscore for whatever an identifier cannot hold: ``my-model`` → ``my_model``."""
     small = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -375,7 +375,7 @@ def why_no_gpu() -> str:
 def written(source: str, folder: str, kernel_class: str) -> str:
     """The candidate as a file in ``folder``: Triton reads the source of its functions from there."""
     os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, f"{kernel_class}.py")
+    path = os.path.join(folder, f"{naming.in_ascii(kernel_class)}.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
     return path

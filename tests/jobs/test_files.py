@@ -111,6 +111,17 @@ async def test_generate_use_and_move(make_jobs, tmp_path):
     assert names[3:] == ["my-model", "pkg.inner.7_x", "lib.model", "net.deep.model"]
 
 
+async def test_the_kernel_of_a_class_with_a_name_beyond_ascii_is_compiled(make_jobs, tmp_path):
+    """ptxas reads ASCII alone: the names of a kernel and of its file are in what Triton gives it."""
+    path = tmp_path / "größe test.py"
+    path.write_text(ALONE.replace("class Model", "class Größe"))
+    job = await over(make_jobs(device="interpreter").submit("generate", target(path, "Größe"), path), 200)
+    assert job.error is None and job.report is not None and job.report.chosen is not None, job.report
+    assert Path(job.report.file).name == "grosse_triton.py"
+    (one,) = job.report.candidates
+    assert [kernel.name for kernel in one.verdict.kernels] == ["grosse_kernel"]
+
+
 SECOND = MODEL.format("SCALE = 3.0")
 
 

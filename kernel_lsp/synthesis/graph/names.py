@@ -6,6 +6,8 @@ import keyword
 import re
 from collections.abc import Iterable
 
+from kernel_lsp.naming import in_ascii
+
 from .monoids import MONOIDS
 from .value import Gather, Input, Iota, Pointwise, Recur, Reduce, Scan, Value, View
 
@@ -105,6 +107,12 @@ def identifier(wanted: str) -> str:
     """``wanted`` as Python allows it: ``v_0_weight`` for the weight of a ``Sequential``'s first layer."""
     wanted = re.sub(r"\W", "_", wanted).strip("_") or "value"
     return f"v_{wanted}" if wanted[0].isdigit() or keyword.iskeyword(wanted) else wanted
+
+
+def of_kernel(wanted: str) -> str:
+    """``wanted``, ``größe_kernel``, as PTX allows it: ``grosse_kernel``; ``module_kernel`` where no letter before ``_kernel`` is left."""
+    plain = in_ascii(wanted).strip("_")
+    return identifier(plain) if plain != "kernel" or plain == wanted else f"module_{plain}"
 
 
 class Names:

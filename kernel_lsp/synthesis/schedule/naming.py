@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..graph.names import identifier, variable_name
+from ..graph.names import identifier, of_kernel, variable_name
 from ..graph.value import Concat, Fold, Partial, Pointwise, Recur, Value, View, operands
 from ..kernel.execution_plan import HostView, Kernel, Plan, Step
 from ..kernel.reads import read
@@ -65,7 +65,11 @@ def _product_of(product: Value) -> str:
 
 
 def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
-    """What each kernel would be called; several may want one name."""
+    """What each kernel would be called, in ASCII; several may want one name."""
+    return {kernel: of_kernel(text) for kernel, text in _kernel_names(plan, name).items()}
+
+
+def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     kernels = [s for s in plan.steps if isinstance(s, Kernel)]
     if len(kernels) == 1:
         return {kernels[0]: f"{name}_kernel"}

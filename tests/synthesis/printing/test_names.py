@@ -7,7 +7,7 @@ import pytest
 
 import kernel_lsp
 from kernel_lsp.naming import snake_case
-from kernel_lsp.synthesis.graph.names import Names
+from kernel_lsp.synthesis.graph.names import Names, of_kernel
 from kernel_lsp.synthesis.printing.names import class_alias, function_name
 
 
@@ -90,3 +90,18 @@ def test_the_host_function_hides_nothing_and_is_not_hidden(wanted: str, taken: l
 
 def test_a_class_does_not_take_the_place_of_an_import() -> None:
     assert (class_alias("RMSNorm"), class_alias("triton")) == ("RMSNorm", "triton_module")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("rms_norm_kernel", "rms_norm_kernel"),
+        ("größe_kernel", "grosse_kernel"),
+        ("é模_kernel", "e_kernel"),
+        ("注意_kernel", "module_kernel"),
+        ("模2_kernel", "v_2_kernel"),
+        ("kernel", "kernel"),
+    ],
+)
+def test_kernels_have_names_that_ptx_allows(wanted: str, expected: str) -> None:
+    assert of_kernel(wanted) == expected
