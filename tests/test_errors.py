@@ -53,6 +53,20 @@ def test_a_line_that_is_not_known_is_not_written() -> None:
     )
 
 
+def test_the_advice_follows_what_was_raised() -> None:
+    def imported(detail: str) -> str:
+        return str(ImportFailed(path="a.py", line=3, detail=detail))
+
+    missing = "ModuleNotFoundError: No module named 'timm'"
+    assert imported(missing).endswith("or choose the interpreter that has it (kernelLsp.interpreter).")
+    assert imported("SystemExit: 2").endswith('behind if __name__ == "__main__".')
+    other = imported("FileNotFoundError: config.yaml")
+    assert "Correct what the file does there as it is imported" in other and "Fix the import" not in other
+    raised = str(ForwardFailed(class_name="A", line=3, detail=missing))
+    assert raised.endswith("Install it, or choose the interpreter that has it (kernelLsp.interpreter).")
+    assert str(ForwardFailed(class_name="A", detail="ValueError: no")).endswith("example inputs fit the module.")
+
+
 def test_where_little_room_is_the_details_come_last() -> None:
     error = ImportFailed(path="a.py", line=3, detail="No module named 'einops'")
     for one in (error, from_json(error.to_json())):  # also that of another process

@@ -6,6 +6,13 @@ from typing import Any
 
 from .base import UserError
 
+_OTHER = "the interpreter that has it (kernelLsp.interpreter)"
+_CHECK_INPUTS = "Check that the example inputs fit the module."
+
+
+def _of_an_import(detail: str) -> bool:
+    return detail.startswith(("ModuleNotFoundError", "ImportError", "No module named"))
+
 
 class ClassNotFound(UserError):
     """The file parses or imports, and has no class of that name."""
@@ -106,7 +113,19 @@ class ExampleInputsFailed(UserError):
 class ImportFailed(UserError):
     """The user's file cannot be read, or raises as it is imported; ``line``: the innermost one in that file."""
 
-    template = "Importing {path} failed at line {line}: {detail}. Fix the import, or choose the interpreter that has it (kernelLsp.interpreter)."
+    template = "Importing {path} failed at line {line}: {detail}. {advice}"
+
+    def __init__(self, *, detail: str = "", **values: Any) -> None:
+        """``detail``: the exception's type and text, which the advice follows."""
+        advice = (
+            f"Fix the import, or choose {_OTHER}."
+            if _of_an_import(detail)
+            else "kernel-lsp imports the file to find the class, without arguments on the command line: put what reads "
+            'them, and what runs the program, behind if __name__ == "__main__".'
+            if detail.startswith("SystemExit")
+            else "Correct what the file does there as it is imported, or choose another interpreter (kernelLsp.interpreter)."
+        )
+        super().__init__(detail=detail, advice=advice, **values)
 
 
 class InitFailed(UserError):
@@ -128,7 +147,12 @@ class InitFailed(UserError):
 class ForwardFailed(UserError):
     """``forward`` raised under eager torch, with the example inputs or with others that a check made."""
 
-    template = "{class_name}.forward raised at line {line}: {detail}. Check that the example inputs fit the module."
+    template = "{class_name}.forward raised at line {line}: {detail}. {advice}"
+
+    def __init__(self, *, detail: str = "", **values: Any) -> None:
+        """``detail``: the exception's type and text, which the advice follows."""
+        advice = f"Install it, or choose {_OTHER}." if _of_an_import(detail) else _CHECK_INPUTS
+        super().__init__(detail=detail, advice=advice, **values)
 
 
 class OutputsNotTensors(UserError):
