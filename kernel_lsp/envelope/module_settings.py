@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dis
 import enum
 import functools
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 
 from .errors import Unwritable
-from .reading import mentioning, methods
+from .reading import methods
 
 _LONGEST = 1000  # characters of a condition; comparing more at every call costs more than a kernel saves
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
@@ -92,20 +91,6 @@ def _asked(code: Any) -> set[str]:
             if value.isidentifier():
                 words.add(value)
     return words
-
-
-def settings_in(owner: type, source: str, name: str, value: Any) -> list[str]:
-    """Conditions for what the methods of ``owner`` read of an object that it holds under ``name``.
-
-    By spelling: every attribute name in a method that mentions ``name`` and in the functions that it calls, so there may be one too many.
-    """
-    if not hasattr(value, "__dict__") or isinstance(value, type) or callable(value):
-        return []
-    found = []
-    for word in sorted(set().union(*mentioning(owner, name))):
-        with contextlib.suppress(Exception):  # a property may raise anything; then forward did not read it
-            found.append(setting(f"{source}.{word}", getattr(value, word)))
-    return [text for text in found if text is not None]
 
 
 def of_every_module(name: str) -> bool:

@@ -9,8 +9,9 @@ import torch
 
 from .counters import only_changed
 from .errors import Unwritable
+from .held_objects import closure_conditions, settings_in
 from .modes import mode_dependent
-from .module_settings import absent, literal, of_every_module, setting, settings_in
+from .module_settings import absent, literal, of_every_module, setting
 from .modules import is_of_torch, submodules
 from .reading import class_attributes, read_in_a_call, reads
 
@@ -99,6 +100,7 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
                 result += _held_tensor(f"{source}.{name}", value)
             elif inspect.isroutine(value) and hasattr(value, "__qualname__"):
                 result.append(f"{source}.{name}.__qualname__ == {value.__qualname__!r}")
+                result += closure_conditions(f"{source}.{name}", value)
             elif not own:
                 result += settings_in(kind, f"{source}.{name}", name, value)
         if not own:
