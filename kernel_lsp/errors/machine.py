@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .base import UserError
 
 
@@ -66,9 +68,12 @@ class WorkerDied(UserError):
 
 
 class WorkerTimedOut(UserError):
-    """A request took longer than its limit; ``seconds``: how long, ``stage``: what it was doing."""
+    """A request took longer than its limit; ``seconds``: how long, ``stage``: what it was doing, ``busy``: a sentence about other work."""
 
-    template = "The worker gave no answer within {seconds:.0f} s while {stage}; it was stopped. Raise kernelLsp.seconds or use smaller example inputs."
+    template = "The worker gave no answer within {seconds:.0f} s while {stage}; it was stopped.{busy} Raise kernelLsp.seconds or use smaller example inputs."
+
+    def __init__(self, *, busy: str = "", **values: Any) -> None:
+        super().__init__(busy=busy, **values)
 
 
 class TemporaryFolderFull(UserError):

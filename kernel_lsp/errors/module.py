@@ -66,7 +66,7 @@ class ClassChanged(UserError):
 class NotSavedYet(UserError):
     """The source exists in the editor alone, or was removed from the disk."""
 
-    template = "{path} is not on disk yet. Save the file first: the worker imports it from there."
+    template = "{path} is not on disk. Save the file first, or put it back where it was removed: the worker imports it from there."
 
 
 class PathNotUtf8(UserError):

@@ -18,6 +18,7 @@ from typing import Any
 
 from kernel_lsp import errors
 from kernel_lsp.child_processes import ENDING
+from kernel_lsp.jobs.machine_load import busy_words
 from kernel_lsp.jobs.process import Process, how_it_ended
 
 log = logging.getLogger("kernel_lsp.worker")
@@ -158,7 +159,7 @@ class Worker:
             elif self._process is not None and not self.closing:
                 self._process.write({"method": "cancel", "params": {"id": number}})
             if isinstance(error, TimeoutError):
-                raise errors.WorkerTimedOut(seconds=seconds, stage=stage) from None
+                raise errors.WorkerTimedOut(seconds=seconds, stage=stage, busy=busy_words()) from None
             raise
         finally:
             self._pending.pop(number, None)
