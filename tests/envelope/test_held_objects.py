@@ -141,6 +141,22 @@ def test_what_forward_does_not_read_does_not_matter(tmp_path: Path) -> None:
     assert made(Config(depth=7, norm=Norm(name="other")))._in_envelope(X)
 
 
+class Listed(nn.Module):
+    """A function with a list that is too long to be compared at every call, of which forward takes one entry."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        numbers = [float(i) for i in range(5000)]
+        self.made = lambda x: x * numbers[3]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.made(x)
+
+
+def test_what_is_too_long_to_be_compared_does_not_keep_a_module_from_its_kernel(tmp_path: Path) -> None:
+    assert kernel(Listed, tmp_path)()._in_envelope(X)
+
+
 def test_what_is_changed_later_is_noticed(tmp_path: Path) -> None:
     helped = kernel(Helped, tmp_path)()
     helped.schedule.inner.gamma = 4.0
