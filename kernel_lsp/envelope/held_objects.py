@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,14 +23,23 @@ _MOST_ENTRIES = 32
 _NOT_THE_USERS = frozenset([*sys.stdlib_module_names, "torch", "numpy"])
 
 
-def settings_in(owner: type, source: str, name: str, value: Any) -> list[str]:
+def settings_in(owner: type, source: str, name: str, value: Any, tree: dict[int, str]) -> list[str]:
     """Conditions for what the methods of ``owner`` read of what a module holds under ``name``, with all that lies below it.
 
     Every attribute name counts that is in a method that mentions ``name``, in the functions that it calls, and in the methods
-    of the object that these mention.
+    of the object that these mention. ``tree``: the id of each submodule, parameter and buffer, with its Python inside forward: where
+    one of them lies in an object, too, it has to be that one still.
     """
     mentioned = set().union(*mentioning(owner, name))
-    return list(dict.fromkeys(_below(source, value, mentioned, ()))) if mentioned else []
+    return list(dict.fromkeys(_below(source, value, _Read(mentioned, tree), ()))) if mentioned else []
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The names that count as read, and the module's tree."""
+
+    mentioned: set[str]
+    tree: dict[int, str]
 
 
 def closure_conditions(source: str, function: Any) -> list[str]:
@@ -51,24 +61,24 @@ def _of_a_name(source: str, value: Any) -> list[str]:
     return []
 
 
-def _below(source: str, value: Any, mentioned: set[str], above: tuple[Any, ...]) -> list[str]:
+def _below(source: str, value: Any, read: _Read, above: tuple[Any, ...]) -> list[str]:
     """``above``: the objects through which it was reached."""
     if len(above) >= _DEEPEST or any(value is one for one in above):
         return []
     if isinstance(value, list | tuple | dict):
-        return _entries(source, value, mentioned, (*above, value))
+        return _entries(source, value, read, (*above, value))
     if not _is_read_by_name(value):
         return []
     kind: Any = type(value)
-    read = _with_methods(kind, frozenset(mentioned), callable(value))
+    names = _with_methods(kind, frozenset(read.mentioned), callable(value))
     result: list[str] = []
-    for word in sorted(read):
+    for word in sorted(names):
         with contextlib.suppress(Exception):  # a property may raise anything; then forward did not read it
-            result += _one(f"{source}.{word}", getattr(value, word), set(read), (*above, value))
+            result += _one(f"{source}.{word}", getattr(value, word), _Read({*names}, read.tree), (*above, value))
     return result
 
 
-def _entries(source: str, held: Any, mentioned: set[str], above: tuple[Any, ...]) -> list[str]:
+def _entries(source: str, held: Any, read: _Read, above: tuple[Any, ...]) -> list[str]:
     """Of a list, tuple or dictionary with objects in it; one of numbers and texts alone is a setting itself."""
     keys = list(held) if isinstance(held, dict) else list(range(len(held)))
     if not keys or len(keys) > _MOST_ENTRIES or literal(held) is not None or literal(keys) is None:
@@ -76,14 +86,16 @@ def _entries(source: str, held: Any, mentioned: set[str], above: tuple[Any, ...]
     inner: list[str] = []
     for key in keys:
         with contextlib.suppress(Unwritable):  # one too long to be compared
-            inner += _one(f"{source}[{literal(key)}]", held[key], mentioned, above)
+            inner += _one(f"{source}[{literal(key)}]", held[key], read, above)
     same = f"[*{source}] == {literal(keys)}" if isinstance(held, dict) else f"len({source}) == {len(keys)}"
     return [same, *inner] if inner else []
 
 
-def _one(source: str, value: Any, mentioned: set[str], above: tuple[Any, ...]) -> list[str]:
+def _one(source: str, value: Any, read: _Read, above: tuple[Any, ...]) -> list[str]:
+    if id(value) in read.tree:
+        return [f"{source} is {read.tree[id(value)]}"]
     text = setting(source, value)
-    return [text] if text is not None else _below(source, value, mentioned, above)
+    return [text] if text is not None else _below(source, value, read, above)
 
 
 def _is_read_by_name(value: Any) -> bool:

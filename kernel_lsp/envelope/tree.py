@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from kernel_lsp.naming import attribute
+
 from .counters import only_changed
 from .errors import Unwritable
 from .held_objects import closure_conditions, settings_in
@@ -70,6 +72,7 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
     mode = mode_dependent(module)
     counted = counters(module)
     called = read_in_a_call(_users(module))
+    known = _known(module)
     for source, child in submodules(module):
         own, kind = is_of_torch(child), type(child)
         for name, value in _held(child, called).items():
@@ -102,7 +105,7 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
                 result.append(f"{source}.{name}.__qualname__ == {value.__qualname__!r}")
                 result += closure_conditions(f"{source}.{name}", value)
             elif not own:
-                result += settings_in(kind, f"{source}.{name}", name, value)
+                result += settings_in(kind, f"{source}.{name}", name, value, known)
         if not own:
             result += absent(source, child, carried)
     return result
@@ -118,6 +121,12 @@ def counters(module: torch.nn.Module) -> list[str]:
         for name, value in _held(child, names).items()
         if name in names and not of_every_module(name) and not isinstance(value, torch.Tensor)
     ]
+
+
+def _known(module: torch.nn.Module) -> dict[int, str]:
+    """The id of each submodule, parameter and buffer, with its Python inside forward."""
+    held = [*module.named_modules(), *module.named_parameters(), *module.named_buffers()]
+    return {id(value): attribute(path) for path, value in held if path}
 
 
 def _users(module: torch.nn.Module) -> frozenset[type]:

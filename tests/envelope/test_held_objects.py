@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -155,6 +156,32 @@ class Listed(nn.Module):
 
 def test_what_is_too_long_to_be_compared_does_not_keep_a_module_from_its_kernel(tmp_path: Path) -> None:
     assert kernel(Listed, tmp_path)()._in_envelope(X)
+
+
+class Paired(nn.Module):
+    """Layers and a weight that lie in a list, too, which is what forward reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
+        self.gain = nn.Parameter(torch.ones(8))
+        self.steps = [(layer, 0.5, self.gain) for layer in self.layers]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer, weight, gain in self.steps:
+            x = x + layer(x) * weight * gain
+        return x
+
+
+def test_a_layer_that_is_replaced_in_one_of_two_places_is_noticed(tmp_path: Path) -> None:
+    made = kernel(Paired, tmp_path)
+    paired = made().eval().requires_grad_(False)
+    assert paired._in_envelope(X) and copy.deepcopy(paired)._in_envelope(X)
+    paired.layers[1] = nn.Linear(8, 8).requires_grad_(False)
+    assert torch.equal(paired(X), Paired.forward(paired, X))
+    paired = made().eval().requires_grad_(False)
+    paired.gain = nn.Parameter(torch.zeros(8), requires_grad=False)
+    assert torch.equal(paired(X), Paired.forward(paired, X))
 
 
 def test_what_is_changed_later_is_noticed(tmp_path: Path) -> None:
