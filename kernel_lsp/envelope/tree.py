@@ -15,7 +15,7 @@ from .held_objects import closure_conditions, settings_in
 from .modes import mode_dependent
 from .module_settings import absent, literal, of_every_module, setting
 from .modules import is_of_torch, submodules
-from .reading import class_attributes, read_in_a_call, reads
+from .reading import class_attributes, methods, read_in_a_call, reads, words
 
 #: what forward of a module of torch does not read, or what the shapes of its parameters say as well
 _TORCH_DERIVED = frozenset(
@@ -107,6 +107,9 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
             elif not own:
                 result += settings_in(kind, f"{source}.{name}", name, value, known)
         if not own:
+            result += [
+                f"{source}.{name}.requires_grad is {held.requires_grad}" for name, held in _asked_for_gradients(child)
+            ]
             result += absent(source, child, carried)
     return result
 
@@ -121,6 +124,13 @@ def counters(module: torch.nn.Module) -> list[str]:
         for name, value in _held(child, names).items()
         if name in names and not of_every_module(name) and not isinstance(value, torch.Tensor)
     ]
+
+
+def _asked_for_gradients(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
+    """The parameters whose requires_grad a method of the module's class may read: it mentions both names."""
+    mentioned = [words(method.__code__) for method in methods(type(module))]
+    asking = set().union(*(found for found in mentioned if "requires_grad" in found))
+    return [(name, held) for name, held in module._parameters.items() if held is not None and name in asking]
 
 
 def _known(module: torch.nn.Module) -> dict[int, str]:

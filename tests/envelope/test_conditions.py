@@ -383,3 +383,29 @@ def test_a_setting_of_torch_that_no_shape_tells_of_is_asked_for(init: dict[str, 
     assert kind().eval()._in_envelope(x) and not other._in_envelope(x)
     assert torch.equal(other(x.clone()), Activated(**init).eval()(x.clone()))
     assert not torch.allclose(other(x.clone()), module(x.clone()))
+
+
+class Asking(nn.Module):
+    """Forward asks whether a weight is trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(8)), nn.Parameter(torch.ones(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2 if self.weight.requires_grad else x) * self.weight + self._shift()
+
+    def _shift(self) -> torch.Tensor:
+        return self.bias
+
+
+def test_a_weight_that_is_frozen_is_outside_where_forward_asks_for_that(tmp_path: Path) -> None:
+    module = Asking().eval()
+    candidate = synthesize(module, capture(module, (Y,)), class_name="Asking", import_from=__name__)[0]
+    kernel = load(candidate.source, tmp_path / "asking_triton.py").AskingTriton().eval()
+    with torch.no_grad():
+        assert kernel._in_envelope(Y)
+        kernel.bias.requires_grad_(False)
+        assert kernel._in_envelope(Y)
+        kernel.weight.requires_grad_(False)
+        assert torch.equal(kernel(Y), Asking.forward(kernel, Y))
