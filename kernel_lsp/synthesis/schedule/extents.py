@@ -221,20 +221,20 @@ def split_in_tile(op: Contract) -> tuple[bool, bool]:
     return samples > 0, samples > 1
 
 
-#: Elements of the result's last dimension, and of what is turned to it, from which tiles are worth it; and of several dimensions that are turned together.
-_LEAST_TURNED, _LEAST_TURNED_TOGETHER = 16, 8
+#: Elements of the result's last dimension from which tiles are worth it, and of what is turned to it.
+LEAST_TURNED, _FEW_TURNED = 16, 8
 
 
 def transposed_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
     """Atoms other than the last along which a large operand is contiguous: flat order would read it with a stride. None where there are none.
 
-    Several where one alone is short: the taps of a convolution's weight, of which the result has the channels last.
+    Several where one alone has fewer than 16: the taps of a convolution's weight, of which the result has the channels last.
     """
     domain = kernel.domain
     if len(domain.kept) < 2:
         return []
     last = domain.kept[-1]
-    if hint(domain.size[last], hints) < _LEAST_TURNED:
+    if hint(domain.size[last], hints) < LEAST_TURNED:
         return []
     for _, index, shape in kernel.accesses:
         try:
@@ -245,9 +245,9 @@ def transposed_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
             continue
         others = [atom for atom in domain.kept if atom in coefficients and atom is not last]
         run = _run(others, coefficients, domain)
-        if run and hint(domain.size[run[-1]], hints) >= _LEAST_TURNED:
+        if run and hint(domain.size[run[-1]], hints) >= LEAST_TURNED:
             return run[-1:]
-        if len(run) > 1 and hint(total(domain, run), hints) >= _LEAST_TURNED_TOGETHER:
+        if run and hint(total(domain, run), hints) >= _FEW_TURNED:
             return run
     return []
 

@@ -14,6 +14,7 @@ from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
 from .extents import (
+    LEAST_TURNED,
     LONGEST_ROW,
     alternating,
     contiguous_is_kept,
@@ -63,7 +64,7 @@ def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]
     if turned := transposed_atoms(kernel, hints):
         rows = hint(total(kernel.domain, turned), hints)
         cols = power_of_two(hint(kernel.domain.size[kernel.domain.kept[-1]], hints))
-        if len(turned) > 1 and rows < Turned().rows:
+        if rows < LEAST_TURNED:
             rows = power_of_two(rows)
             return list(dict.fromkeys(Turned(rows, min(cols, wide)) for wide in (128, 64, 256)))
         return [Turned(), Turned(warps=8), Turned(64, 32)]
