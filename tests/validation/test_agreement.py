@@ -28,7 +28,7 @@ def compared_at_a_choice(module, x, out):
         oracle=Oracle(module, []),
         held_to="strict",
         mode="interpreter",
-        progress=SimpleNamespace(limits=[], error=0.0, eager_error=0.0, check=""),
+        progress=SimpleNamespace(limits=[], error=0.0, eager_error=0.0, check="", beyond=False),
     )
     tree = (x,), {}
     reference = referee.oracle.answer(tree)
@@ -137,6 +137,6 @@ def test_the_precision_is_what_a_kernel_was_held_to_however_large_its_error(held
     """As for tiny values, where eager's own error is as large."""
     leaf = SimpleNamespace(example=torch.zeros(2, dtype=dtype))
     inputs = SimpleNamespace(leaves=[leaf], ops={"aten.linear": 1})
-    progress = SimpleNamespace(error=7e-3, eager_error=7e-3)
+    progress = SimpleNamespace(error=7e-3, eager_error=7e-3, beyond=False)
     referee = SimpleNamespace(inputs=inputs, module=torch.nn.Linear(2, 2), progress=progress, held_to=held_to)
     assert agreement.precision(referee) == said

@@ -125,7 +125,7 @@ def add_kernel(x_ptr, by, n, BLOCK: tl.constexpr):
 
 class NormsTriton(Norms):
     def forward(self, x):
-        if x.dtype != torch.float32 or (torch.is_grad_enabled() and x.requires_grad):
+        if x.dtype != torch.float32 or (torch.is_grad_enabled() and any(t.requires_grad for t in (x, *self.parameters()))):
             return super().forward(x)
         x = self.second(self.first(x) * 0.5).contiguous()
         y = torch.empty(x.shape, device=x.device, dtype=x.dtype)

@@ -84,7 +84,8 @@ case(
 case(
     "linspace_of_sizes",
     lambda self, x: (
-        x * torch.linspace(0.5, -2, x.shape[1]) + torch.linspace(1, 3, steps=x.shape[0] - 6)[:, None].relu().amax(0)
+        x * torch.linspace(0.5, -2, x.shape[1], device=x.device)
+        + torch.linspace(1, 3, steps=x.shape[0] - 6, device=x.device)[:, None].relu().amax(0)
     ),
     lambda n: [r(8 + n, 5 + 8 * n)],
 )
