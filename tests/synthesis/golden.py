@@ -76,6 +76,9 @@ _LIKE_ANOTHER = (
     *(
         "pooled_one",
         "pooled_gaps",
+        "pooled_beside_phases",
+        "pooled_across_rows",
+        "pooled_diagonal",
         "pooled_grouped",
         "pooled_float16_huge",
         "pooled_with_nan",

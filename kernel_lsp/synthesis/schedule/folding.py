@@ -29,17 +29,24 @@ def folded_side(kernel: Kernel) -> Literal["M", "N"] | None:
     atoms, reduced = contract_atoms(kernel), kernel.domain.reduced
     if not kernel.folds or not reduced:
         return None
-    if reduced == atoms.rows or (atoms.rows[-len(reduced) :] == reduced and length_of_windows(kernel)):
-        return "M"
-    return (
-        "N" if reduced == atoms.cols or (atoms.cols[-len(reduced) :] == reduced and length_of_windows(kernel)) else None
-    )
+    if reduced in (atoms.rows, atoms.cols):
+        return "M" if reduced == atoms.rows else "N"
+    if length_of_windows(kernel):
+        return "M" if atoms.rows[-len(reduced) :] == reduced else "N"
+    return None
 
 
 def length_of_windows(kernel: Kernel) -> int:
-    """How many elements of a product its kernel reduces to one, where these are a window of its rows or columns; 0 where it reduces all of them."""
+    """How many elements of a product its kernel reduces to one, where these are a window of its rows or columns; 0 where it reduces something else.
+
+    That is also where windows go on from one row of pixels to the next, or along one axis of a transposed convolution whose other axis has phases: there
+    two letters of the product go along one axis of the result, so that a tile's rows and columns are not the elements that are reduced.
+    """
     atoms, reduced = contract_atoms(kernel), kernel.domain.reduced
-    if not kernel.folds or kernel.partials or reduced in (atoms.rows, atoms.cols):
+    if not kernel.folds or kernel.partials or not reduced or reduced in (atoms.rows, atoms.cols):
+        return 0
+    every = [*atoms.rows, *atoms.cols, *atoms.batch]
+    if len(set(every)) < len(every) or reduced not in (group[-len(reduced) :] for group in (atoms.rows, atoms.cols)):
         return 0
     length = total(kernel.domain, reduced)
     return int(length) if length.is_Integer and power_of_two(int(length)) == length else 0

@@ -60,6 +60,30 @@ pooled("twice", nn.Conv2d, (4, 6, 3), lambda y: F.max_pool2d(block(y), 2), lambd
 pooled("softmax", nn.Conv2d, (4, 6, 3), lambda y: F.max_pool2d(y, 2).softmax(1), lambda n: [r(2, 4, 8 + n, 9)])
 pooled("transposed", nn.ConvTranspose2d, (4, 6, 3, 1, 1), around, lambda n: [r(2, 4, 6 + n, 5)], kernels=1)
 pooled("of_phases", nn.ConvTranspose2d, (4, 6, 4, 2, 1), block, lambda n: [r(2, 4, 4 + n, 3)])
+pooled(
+    "beside_phases",
+    nn.ConvTranspose2d,
+    (4, 6, 3, (2, 1), 1),
+    lambda y: F.max_pool2d(y, (1, 2)),
+    lambda n: [r(2, 4, 5 + n, 6)],
+    kernels=2,
+)
+pooled(
+    "across_rows",
+    nn.Conv2d,
+    (4, 6, 3),
+    lambda y: y.flatten(2).unfold(2, 4, 4).amax(-1),
+    lambda n: [r(2, 4, 8 + n, 9)],
+    kernels=2,
+)
+pooled(
+    "diagonal",
+    nn.Conv2d,
+    (4, 6, 3),
+    lambda y: y.diagonal(dim1=2, dim2=3).amax(-1),
+    lambda n: [r(2 + n, 4, 10, 10)],
+    kernels=2,
+)
 pooled("float16", nn.Conv2d, (20, 24, 3), block, lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **HALF)
 pooled("float16_huge", nn.Conv2d, (20, 8, 3), around, lambda n: [r(2, 20, 8 + n, 7) * 1e5], kernels=4, **HALF)
 pooled("planes", nn.Conv2d, (20, 24, 3), around, lambda n: [r(2, 20, 8 + n, 9)], kernels=4, **PLANES)
