@@ -14,7 +14,7 @@ from .reading import called, methods, words
 _CHANGES = frozenset(["append", "extend", "insert", "add", "update", "clear", "discard"])
 
 
-@functools.lru_cache(maxsize=8)  # each schedule of a kernel asks
+@functools.lru_cache(maxsize=64)  # each schedule of a kernel asks
 def only_changed(kinds: frozenset[type]) -> frozenset[str]:
     """The names of attributes that the methods of some classes change and read nowhere, constructors aside.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from .counters import only_changed
 from .errors import Unwritable
 from .module_settings import literal, setting
 from .reading import called, function_of, mentioning, words
@@ -23,23 +24,27 @@ _MOST_ENTRIES = 32
 _NOT_THE_USERS = frozenset([*sys.stdlib_module_names, "torch", "numpy"])
 
 
-def settings_in(owner: type, source: str, name: str, value: Any, tree: dict[int, str]) -> list[str]:
+def settings_in(
+    owner: type, source: str, name: str, value: Any, tree: dict[int, str], users: frozenset[type]
+) -> list[str]:
     """Conditions for what the methods of ``owner`` read of what a module holds under ``name``, with all that lies below it.
 
     Every attribute name counts that is in a method that mentions ``name``, in the functions that it calls, and in the methods
     of the object that these mention. ``tree``: the id of each submodule, parameter and buffer, with its Python inside forward: where
-    one of them lies in an object, too, it has to be that one still.
+    one of them lies in an object, too, it has to be that one still. ``users``: the user's classes of that tree; what their methods and the
+    object's change and never read, a counter of calls, is left out.
     """
     mentioned = set().union(*mentioning(owner, name))
-    return list(dict.fromkeys(_below(source, value, _Read(mentioned, tree), ()))) if mentioned else []
+    return list(dict.fromkeys(_below(source, value, _Read(mentioned, tree, users), ()))) if mentioned else []
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The names that count as read, and the module's tree."""
+    """The names that count as read, the module's tree, and the classes whose methods may read or change what is held."""
 
     mentioned: set[str]
     tree: dict[int, str]
+    classes: frozenset[type]
 
 
 def closure_conditions(source: str, function: Any) -> list[str]:
@@ -71,10 +76,12 @@ def _below(source: str, value: Any, read: _Read, above: tuple[Any, ...]) -> list
         return []
     kind: Any = type(value)
     names = _with_methods(kind, frozenset(read.mentioned), callable(value))
+    classes = read.classes | {kind} if _is_of_the_user(kind) else read.classes
+    further = _Read({*names}, read.tree, classes)
     result: list[str] = []
-    for word in sorted(names):
+    for word in sorted(names - only_changed(classes)):
         with contextlib.suppress(Exception):  # a property may raise anything; then forward did not read it
-            result += _one(f"{source}.{word}", getattr(value, word), _Read({*names}, read.tree), (*above, value))
+            result += _one(f"{source}.{word}", getattr(value, word), further, (*above, value))
     return result
 
 

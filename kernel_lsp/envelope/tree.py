@@ -71,7 +71,8 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
     result: list[str] = []
     mode = mode_dependent(module)
     counted = counters(module)
-    called = read_in_a_call(_users(module))
+    users = _users(module)
+    called = read_in_a_call(users)
     known = _known(module)
     for source, child in submodules(module):
         own, kind = is_of_torch(child), type(child)
@@ -105,7 +106,7 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
                 result.append(f"{source}.{name}.__qualname__ == {value.__qualname__!r}")
                 result += closure_conditions(f"{source}.{name}", value)
             elif not own:
-                result += settings_in(kind, f"{source}.{name}", name, value, known)
+                result += settings_in(kind, f"{source}.{name}", name, value, known, users)
         if not own:
             result += [
                 f"{source}.{name}.requires_grad is {held.requires_grad}" for name, held in _asked_for_gradients(child)

@@ -188,3 +188,32 @@ def test_what_is_changed_later_is_noticed(tmp_path: Path) -> None:
     helped = kernel(Helped, tmp_path)()
     helped.schedule.inner.gamma = 4.0
     assert torch.equal(helped(X), X * 2 + 4)
+
+
+class Statistics:
+    def __init__(self, scale: float) -> None:
+        self.scale, self.calls, self.total = scale, 0, 0
+
+    def count(self) -> None:
+        self.calls += 1
+
+
+class Counted(nn.Module):
+    """A helper that counts calls, which nothing reads, and has a setting."""
+
+    def __init__(self, scale: float = 2.0) -> None:
+        super().__init__()
+        self.statistics = Statistics(scale)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.statistics.count()
+        self.statistics.total += 2
+        return torch.relu(x) * self.statistics.scale
+
+
+def test_what_a_helper_counts_does_not_matter(tmp_path: Path) -> None:
+    made = kernel(Counted, tmp_path)
+    counted = made().eval()
+    Counted.forward(counted, X)
+    assert counted.statistics.calls == 1 and counted._in_envelope(X)
+    assert not made(scale=3.0)._in_envelope(X)
