@@ -14,7 +14,7 @@ import torch
 
 from kernel_lsp.validation.trees import tensors_of
 
-#: standard errors by which two means may differ, and a share of the larger one
+#: standard errors by which two means may differ, and a share of the size of what is drawn: a mean that is zero but for rounding has no size
 _ERRORS, _SHARE = 7.0, 1e-3
 
 _STATISTICS: dict[str, Callable[[torch.Tensor], float]] = {
@@ -32,12 +32,14 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
     for i, (own, other) in enumerate(zip(zip(*pairs[0], strict=True), zip(*pairs[1], strict=True), strict=True)):
         if not other[0].dtype.is_floating_point or not other[0].numel():
             continue
-        for name, of in _STATISTICS.items():
-            a, b = [of(t.double()) for t in own], [of(t.double()) for t in other]
+        found = {name: [[of(t.double()) for t in draws] for draws in (own, other)] for name, of in _STATISTICS.items()}
+        size = math.sqrt(max(map(max, found["mean square"])))  # NaN and infinite where a draw is
+        for name, (a, b) in found.items():
             if not all(map(math.isfinite, [*a, *b])):
                 continue
             spread = math.sqrt((statistics.variance(a) + statistics.variance(b)) / len(a))
             left, right = statistics.fmean(a), statistics.fmean(b)
-            if abs(left - right) > _ERRORS * spread + _SHARE * max(abs(left), abs(right)):
+            scale = size if name == "mean" else max(abs(left), abs(right))
+            if abs(left - right) > _ERRORS * spread + _SHARE * scale:
                 return f"the {name} of output {i} is {left:.4g} in {len(a)} calls, the module's {right:.4g}"
     return ""

@@ -15,3 +15,14 @@ def test_other_draws_of_one_distribution_are_not_told_apart() -> None:
         assert draw_statistics.difference(draws(0.5, 2.0), draws(0.5, 2.0)) == ""
     assert "mean of output 0" in draw_statistics.difference(draws(0.5, 1.0), draws(0.5, 2.0))
     assert "mean square of output 0" in draw_statistics.difference(draws(0.1, 1 / 0.9), draws(0.5, 2.0))
+
+
+def test_a_mean_that_is_zero_but_for_rounding_is_not_told_apart() -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def draws(rounding: float) -> list[torch.Tensor]:
+        signs = [torch.rand(200, generator=generator).sub(0.5).sign() for _ in range(16)]
+        return [torch.cat((one, -one)).double() + rounding for one in signs]
+
+    assert draw_statistics.difference(draws(0.0), draws(1e-7)) == ""
+    assert "mean of output 0" in draw_statistics.difference(draws(0.0), draws(0.01))
