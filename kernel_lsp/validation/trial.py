@@ -63,7 +63,7 @@ class Trial:
         self.device = torch.device("cpu" if self.interpreted else device)
         self.launches = launches.watch(self.interpreted)
         self.module: torch.nn.Module = torch.nn.Identity()
-        self.original: torch.nn.Module = self.module  # while a copy is in its place
+        self.original: torch.nn.Module | None = None  # the module while a copy is in its place
         self.training = False
         self.timed: dict[str, Any] = {}
         self.variants: dict[str, torch.nn.Module] = {}
@@ -131,22 +131,21 @@ class Trial:
 
     def copy(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Put a copy of the module in its place, with another state; ``copied`` says whether it is by copy.deepcopy."""
-        self.original = self.module
+        original = self.original = self.module
         try:
-            self.module = copies.of(self.module)
+            made, copied = copies.of(original), True
         except Exception:
             traceback.print_exc()
             with self._words_of_cuda(), torch.device(self.device):
-                self.module = type(self.original)(*self.init[0], **self.init[1])
-            self.module = self.module.to(self.device, self.dtype).train(self.training)
-            copies.give(self.module, self.original, tree)
-            return {"copied": False}, None
-        copies.give(self.module, self.original, tree)
-        return {"copied": True}, None
+                constructed = type(original)(*self.init[0], **self.init[1])
+            made, copied = constructed.to(self.device, self.dtype).train(self.training), False
+        copies.give(made, original, tree)
+        self.module = made
+        return {"copied": copied}, None
 
     def original_again(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Put the module in the place of its copy, which is let go."""
-        self.module = self.original
+        """Put the module in the place of its copy, which is let go; without a copy there is nothing to do."""
+        self.module, self.original = self.original or self.module, None
         return {}, None
 
     def buffers(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
