@@ -15,7 +15,7 @@ from kernel_lsp.validation.inputs import Inputs
 
 #: what Triton's interpreter cannot show
 INTERPRETER_LIMITS = [
-    "races between program instances (the interpreter runs one after another)",
+    "races between program instances (the interpreter tries two orders of what they store)",
     "precision of tf32 products and of fast approximations (the interpreter computes them in full)",
     "time (no CUDA GPU here)",
 ]
