@@ -95,7 +95,8 @@ def _entries(source: str, held: Any, read: _Read, above: tuple[Any, ...]) -> lis
         with contextlib.suppress(Unwritable):  # one too long to be compared
             inner += _one(f"{source}[{literal(key)}]", held[key], read, above)
     same = f"[*{source}] == {literal(keys)}" if isinstance(held, dict) else f"len({source}) == {len(keys)}"
-    return [same, *inner] if inner else []
+    kind = next(kind for kind in (list, tuple, dict) if isinstance(held, kind))
+    return [f"isinstance({source}, {kind.__name__}) and {same}", *inner] if inner else []  # else it may be None
 
 
 def _one(source: str, value: Any, read: _Read, above: tuple[Any, ...]) -> list[str]:

@@ -217,3 +217,24 @@ def test_what_a_helper_counts_does_not_matter(tmp_path: Path) -> None:
     Counted.forward(counted, X)
     assert counted.statistics.calls == 1 and counted._in_envelope(X)
     assert not made(scale=3.0)._in_envelope(X)
+
+
+class Optional(nn.Module):
+    """Helpers in a list and in a dictionary, of which there may be none."""
+
+    def __init__(self, more: bool = True, named: bool = True) -> None:
+        super().__init__()
+        self.more = [Scale(2.0)] if more else None
+        self.named = {"last": Scale(3.0)} if named else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.more is not None:
+            x = self.more[0](x)
+        return x if self.named is None else self.named["last"](x)
+
+
+@pytest.mark.parametrize("without", ["more", "named"])
+def test_without_a_list_or_dictionary_eager_runs(without: str, tmp_path: Path) -> None:
+    made = kernel(Optional, tmp_path)
+    assert made()._in_envelope(X)
+    assert torch.equal(made(**{without: False})(X), Optional(**{without: False})(X))
