@@ -96,7 +96,7 @@ _LOOKED_UP = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if s
 _VALUE = """            value = eval(side, names)
             words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
 """
-#: what is no longer one with another thing, tied weights for one (envelope/sharing.py), is no news by its value
+#: where two names have to be one tensor or module (tied weights, envelope/sharing.py), it says that they are two; the value itself would not help
 _VALUE_OR_ANOTHER = """            value = eval(side, names)
             if isinstance(value, (torch.Tensor, torch.nn.Module)):
                 one = isinstance(part.ops[0], ast.Is) and not isinstance(part.comparators[0], ast.Constant)

@@ -41,7 +41,7 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 class Earlier:
-    """Results of the last calls. They are kept, so that their memory is not free: who lies there has not been given it by an allocator."""
+    """Results of the last calls. While they are kept no allocator gives their memory away: a later result that lies there was written over an earlier one."""
 
     def __init__(self) -> None:
         self.calls: deque[list[torch.Tensor]] = deque()

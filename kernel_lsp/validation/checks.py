@@ -301,7 +301,7 @@ def _random_training(
             with referee.oracle.drawing(SEED + i):
                 theirs.append(referee.oracle.answer(tree, train=True).eager)
         if said := draw_statistics.difference(outs, theirs):
-            reason = f"in train mode it draws other random numbers than the module, and of others than its: {said}"
+            reason = f"in train mode its random results are of another distribution than the module's: {said}"
             raise referee.failed("wrong", step.name, reason)
         referee.progress.limits.append("train mode: it draws other random numbers than eager")
     return None

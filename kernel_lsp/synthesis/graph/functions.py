@@ -221,7 +221,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def least_precedences(function: str, floats: bool) -> tuple[int, ...]:
-    """Those of the operands of ``function``. Of ``floats``, a + (b - c) keeps its parentheses: a + b - c rounds otherwise.
+    """For each operand of ``function``, the least precedence at which it needs no parentheses. Of ``floats``, a + (b - c) keeps them: a + b - c rounds otherwise.
 
     ``x + (x.round() - x)`` is a whole number; (x + x.round()) - x is not.
     """

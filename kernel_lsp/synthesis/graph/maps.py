@@ -205,7 +205,7 @@ def windows(
 
     Dimension ``along[k]`` goes through the windows, ``step[k]`` apart; dimension rank + k of the view goes through the
     ``sizes[k]`` elements of one, ``dilation[k]`` apart. The first begins ``padding[k]`` before the operand does, and
-    what lies outside is ``pad``. ``counts``: how many windows there are, as whoever asks writes it; where that ``rounds_up``, the last one may leave the operand.
+    what lies outside is ``pad``. ``counts``: how many windows there are, where the caller knows it; where it ``rounds_up``, the last one may leave the operand.
     """
     rank = len(operand)
     index, shape, guard = list(dims(rank)), list(operand), []

@@ -35,7 +35,7 @@ def share(graph: Graph) -> None:
 
 
 def _copies(graph: Graph, replaced: dict[Value, Value], memory: dict[Value, Value]) -> dict[Value, Value]:
-    """For results of forward, as they were before ``replaced``, copies where another result has the memory that is left of two.
+    """For each result of forward that was merged with another one a copy, so that each has memory of its own. Keys: the results before ``replaced``.
 
     ``memory``: the value in whose memory each result was.
     """

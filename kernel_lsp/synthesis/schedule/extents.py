@@ -167,7 +167,7 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
                 continue
             found.batch[:0] = [atom for atom in group if atom not in kernel.domain.reduced]
             group[:] = [atom for atom in group if atom in kernel.domain.reduced]
-    elif kernel.folds:  # what a window has are neighbours in a tile
+    elif kernel.folds:  # the elements of a window are neighbours in a tile
         for group in (found.rows, found.cols):
             group.sort(key=kernel.domain.reduced.__contains__)
     return found
@@ -226,7 +226,7 @@ LEAST_TURNED, _FEW_TURNED = 16, 8
 
 
 def transposed_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
-    """Atoms other than the last along which a large operand is contiguous: flat order would read it with a stride. None where there are none.
+    """Atoms other than the last along which a large operand is contiguous: flat order would read it with a stride. Empty where tiles are not worth it.
 
     Several where one alone has fewer than 16: the taps of a convolution's weight, of which the result has the channels last.
     """

@@ -1,6 +1,6 @@
 """Products whose kernels reduce windows of their rows or columns: pooling behind a convolution, of windows that do not overlap.
 
-What a window has are neighbours in the tile. So the tile is seen with one dimension more, which is reduced: what is pooled is never stored,
+The elements of a window are neighbours in the tile. So the tile is reshaped to have one dimension more, which is reduced. What is pooled is never stored,
 and what follows is computed for the results alone.
 """
 
