@@ -1,4 +1,4 @@
-"""Random results by what they have in common: mean, mean square and the share of zeros, over several draws.
+"""Random results by what they have in common: dtype and shape, and mean, mean square and the share of zeros over several draws.
 
 A kernel may draw other numbers than the module (dropout does not say which), but of the same distribution.
 """
@@ -30,6 +30,9 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
     if len({len(tensors) for draws in pairs for tensors in draws}) != 1:
         return "it returns another number of tensors"
     for i, (own, other) in enumerate(zip(zip(*pairs[0], strict=True), zip(*pairs[1], strict=True), strict=True)):
+        mine_is, theirs_is = ((t[0].dtype, tuple(t[0].shape)) for t in (own, other))
+        if mine_is != theirs_is:
+            return f"output {i} is {_words(*mine_is)}, the module's {_words(*theirs_is)}"
         if not other[0].dtype.is_floating_point or not other[0].numel():
             continue
         found = {name: [[of(t.double()) for t in draws] for draws in (own, other)] for name, of in _STATISTICS.items()}
@@ -43,3 +46,7 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
             if abs(left - right) > _ERRORS * spread + _SHARE * scale:
                 return f"the {name} of output {i} is {left:.4g} in {len(a)} calls, the module's {right:.4g}"
     return ""
+
+
+def _words(dtype: torch.dtype, shape: tuple[int, ...]) -> str:
+    return f"{str(dtype).removeprefix('torch.')} of shape {list(shape)}"

@@ -26,3 +26,11 @@ def test_a_mean_that_is_zero_but_for_rounding_is_not_told_apart() -> None:
 
     assert draw_statistics.difference(draws(0.0), draws(1e-7)) == ""
     assert "mean of output 0" in draw_statistics.difference(draws(0.0), draws(0.01))
+
+
+def test_draws_of_another_shape_or_dtype_are_told_apart() -> None:
+    draws = [torch.zeros(4, 3) for _ in range(4)]
+    assert draw_statistics.difference(draws, draws) == ""
+    said = draw_statistics.difference([t.T for t in draws], draws)
+    assert said == "output 0 is float32 of shape [3, 4], the module's float32 of shape [4, 3]"
+    assert "output 0 is float16" in draw_statistics.difference([t.half() for t in draws], draws)
