@@ -30,9 +30,8 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
     if len({len(tensors) for draws in pairs for tensors in draws}) != 1:
         return "it returns another number of tensors"
     for i, (own, other) in enumerate(zip(zip(*pairs[0], strict=True), zip(*pairs[1], strict=True), strict=True)):
-        mine_is, theirs_is = ((t[0].dtype, tuple(t[0].shape)) for t in (own, other))
-        if mine_is != theirs_is:
-            return f"output {i} is {_words(*mine_is)}, the module's {_words(*theirs_is)}"
+        if own[0].dtype != other[0].dtype or own[0].shape != other[0].shape:
+            return f"output {i} is {_words(own[0])}, the module's {_words(other[0])}"
         if not other[0].dtype.is_floating_point or not other[0].numel():
             continue
         found = {name: [[of(t.double()) for t in draws] for draws in (own, other)] for name, of in _STATISTICS.items()}
@@ -48,5 +47,5 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
     return ""
 
 
-def _words(dtype: torch.dtype, shape: tuple[int, ...]) -> str:
-    return f"{str(dtype).removeprefix('torch.')} of shape {list(shape)}"
+def _words(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {list(tensor.shape)}"

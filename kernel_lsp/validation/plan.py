@@ -245,9 +245,8 @@ def _other_shapes_and_dtypes(inputs: Inputs, small: dict[str, int]) -> list[Step
     for at in several:
         name = inputs.leaves[at].name
         steps.append(step(f"one row of {name}", lambda tensors, at=at: _at(tensors, at, lambda t: t[:1])))  # type: ignore[misc]
-        steps.append(
-            step(f"{name} without its first dimension", lambda tensors, at=at: _at(tensors, at, lambda t: t[0]))
-        )  # type: ignore[misc]
+        without = lambda tensors, at=at: _at(tensors, at, lambda t: t[0])  # noqa: E731
+        steps.append(step(f"{name} without its first dimension", without))
     for dtype in (torch.float16, torch.bfloat16):
         word = str(dtype).removeprefix("torch.")
         steps.append(step(f"inputs in {word}", lambda tensors, to=dtype: [_of_dtype(t, to) for t in tensors]))  # type: ignore[misc]
