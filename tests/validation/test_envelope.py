@@ -55,7 +55,8 @@ def scale_kernel(x_ptr, w_ptr, y_ptr, total, n, BLOCK: tl.constexpr):
 
 class ScaleTriton(Scale):
     def forward(self, x):
-        if x.dtype != self.weight.dtype or x.dim() != 2 or (torch.is_grad_enabled() and self.weight.requires_grad):
+        required = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
+        if x.dtype != self.weight.dtype or x.dim() != 2 or required:
             return super().forward(x)
         x = x.contiguous()
         y = torch.empty_like(x)

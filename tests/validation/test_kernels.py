@@ -105,7 +105,13 @@ WRONG = {
         "relative error",
     ),
     "a detached output": ("softmax", " or (torch.is_grad_enabled() and x.requires_grad)", "", "wrong", "detached"),
-    "float64 in float32": ("softmax", "x.dtype != torch.float32 or ", "", "wrong", "converted to float64"),
+    "float64 in float32": (
+        "softmax",
+        "x.dtype != torch.float32 or ",
+        "x.dtype not in (torch.float32, torch.float64) or ",
+        "wrong",
+        "converted to float64",
+    ),
     "a result kept by its address": (
         "softmax",
         "        return y\n",

@@ -25,7 +25,8 @@ def relu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 class NormTriton(Norm):
     def forward(self, x):
-        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and self.norm.weight.requires_grad):
+        required = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *self.parameters()))
+        if x.dtype != torch.float32 or x.dim() != 2 or required:
             return super().forward(x)
         x = self.norm(x).contiguous()
         y = torch.empty_like(x)
