@@ -6,7 +6,6 @@ version counters or by shapes alone is out of date, and so is what refers to the
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,18 +66,8 @@ def _call(referee: Referee, step: plan.Step, tree: Any, reference: Reference, wh
         with referee.asking({"do": "call", "names": list(names)}, (*tree, None), reference.eager, names) as answer:
             answer_checks.check(referee, step, answer, reference, tree, 0.0)
     except failures.Failure as failure:
-        if len(referee.progress.checks) > checks:
-            del referee.progress.checks[checks:]
+        del referee.progress.checks[checks:]
         raise referee.failed(failure.status, step.name, f"the call {which}: {failure.reason}", failure.line) from None
-
-
-def of(module: torch.nn.Module) -> torch.nn.Module:
-    """A deep copy.
-
-    Raises:
-        Exception: what the module holds raises where it is copied.
-    """
-    return copy.deepcopy(module)
 
 
 def give(module: torch.nn.Module, like: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import traceback
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -133,7 +134,7 @@ class Trial:
         """Put a copy of the module in its place, with another state; ``copied`` says whether it is by copy.deepcopy."""
         original = self.original = self.module
         try:
-            made, copied = copies.of(original), True
+            made, copied = deepcopy(original), True
         except Exception:
             traceback.print_exc()
             with self._words_of_cuda(), torch.device(self.device):

@@ -11,7 +11,7 @@ from ..graph.build import FLOAT8
 from ..graph.lowered import Graph
 from ..graph.map import dim
 from ..graph.order import Order
-from ..graph.sizes import Index, same, same_shape
+from ..graph.sizes import Index, power_of_two_within, same, same_shape
 from ..graph.value import (
     Concat,
     Contract,
@@ -131,7 +131,7 @@ def _pools(view: Value, users: list[Value]) -> bool:
     ):
         return False
     length = numel(tuple(view.shape[d] for d in dims_of_window))
-    if not length.is_Integer or not 1 < length <= MOST_POOLED or int(length) & (int(length) - 1):
+    if not length.is_Integer or not 1 < length <= MOST_POOLED or power_of_two_within(int(length)) != length:
         return False
     inside = {dim(d): view.shape[d] for d in dims_of_window}
     return all(_apart(index, inside) for index in op.map.index)

@@ -63,10 +63,9 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if turned := transposed_atoms(kernel, hints):
         rows = hint(total(kernel.domain, turned), hints)
-        cols = power_of_two(hint(kernel.domain.size[kernel.domain.kept[-1]], hints))
         if rows < LEAST_TURNED:
-            rows = power_of_two(rows)
-            return list(dict.fromkeys(Turned(rows, min(cols, wide)) for wide in (128, 64, 256)))
+            cols = power_of_two(hint(kernel.domain.size[kernel.domain.kept[-1]], hints))
+            return list(dict.fromkeys(Turned(power_of_two(rows), min(cols, wide)) for wide in (128, 64, 256)))
         return [Turned(), Turned(warps=8), Turned(64, 32)]
     flat = [Flat(), Flat(512, 8), Flat(512, 2)]
     across = shared_by(kernel, hints, target.l2)
