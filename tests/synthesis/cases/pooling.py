@@ -63,11 +63,11 @@ for _name, _settings in (
     ("dilated", (2, 2, 2)),
     ("apart", (1, 1, 4)),
 ):
-    case(f"folded_windows_{_name}", _folded(*_settings), lambda n: [r(2, 3, 8 + n, 7 + n)], kernels=1)
+    case(f"folded_windows_{_name}", _folded(*_settings), lambda n: [r(2, 3, 6 + n, 5 + n)], kernels=1)
 case(
     "folded_halves",
     lambda self, x: F.fold(F.unfold(x, 4, stride=2) * 2, x.shape[-2:], 4, stride=2),
-    lambda n: [r(2, 3, 8 + 2 * n, 6 + 2 * n)],
+    lambda n: [r(2, 3, 6 + 2 * n, 6 + 2 * n)],
     kernels=1,
 )
 case("folded_blocks", _folded(1, 0, 2, size=2), lambda n: [r(2, 3, 8 + 2 * n, 6)], kernels=1)

@@ -55,7 +55,7 @@ case("row_and_total", lambda self, x: x.mean(-1) - x.mean(), lambda n: [r(6, 40 
 case("least_of_a_constant", lambda self, x: torch.min(x, torch.tensor(0.5)) + 1, lambda n: [r(20 + n, 50)])
 case(
     "constants_in_forward",
-    lambda self, x: torch.clamp(x, max=torch.log(torch.tensor(1.5, device=x.device))) * torch.tensor(2.0),
+    lambda self, x: torch.clamp(x, max=torch.sqrt(torch.tensor(0.16, device=x.device))) * torch.tensor(2.0),
     lambda n: [r(20 + n, 50)],
 )
 case(
