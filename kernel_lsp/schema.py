@@ -249,6 +249,10 @@ class RecordedMix:
     left_out: list[str] = field(default_factory=list)  # shapes that were not timed, each with the reason
 
 
+#: how ``Measurement.missing`` begins where other work on the machine, or what was timed, made the times ones that cannot be
+MEASURING_ERROR = "measuring error"
+
+
 @dataclass
 class Measurement:
     """Times of eager, torch.compile and the kernel.

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.evaluation import stand_ins
-from kernel_lsp.evaluation.record_of_job import NOT_OF_THE_PROBLEM, lacked_memory, record_of
+from kernel_lsp.evaluation.record_of_job import NOT_OF_THE_PROBLEM, lacked_memory, record_of, was_held_up
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.jobs.gpu_turns import GpuTurns
@@ -46,7 +46,7 @@ class Shared:
 
     Attributes:
         gpu: turns of their jobs: several may validate at once, of which their workers let one time alone; a model generates alone.
-        problems: turns of problems; one that lacked memory is run again alone.
+        problems: turns of problems; one that lacked memory, or was held up as it was timed, is run again alone.
         locks: the folder of the locks by which their workers do that; None: that of the store, for one lane.
         quota: (bytes of the GPU for each lane, bytes of the whole GPU); a problem that needs more than the first takes more. None: there is one lane, or it is not known.
     """
@@ -85,7 +85,8 @@ class Lane:
     async def evaluate(self, found: Found) -> Record:
         """The record of a problem, whatever its module does.
 
-        One that lacked the memory of a GPU that other lanes use, too, is run once more when these are done with their problems.
+        One that lacked the memory of a GPU that other lanes use, too, or has no times since they were in its way, is run once more when
+        these are done with their problems.
 
         Raises:
             LaneLost: there is no worker, device or model to run it with.
@@ -93,9 +94,14 @@ class Lane:
         problems = self.shared.problems
         async with problems.one():
             record = await self._evaluate(found, self.shared.quota)
-        if problems.most == 1 or not self.device.startswith("cuda") or not lacked_memory(record):
+        if problems.most == 1 or not self.device.startswith("cuda"):
             return record
-        self._on_progress(found.problem, "Waiting for the GPU's whole memory", 0)
+        if lacked_memory(record):
+            self._on_progress(found.problem, "Waiting for the GPU's whole memory", 0)
+        elif was_held_up(record):
+            self._on_progress(found.problem, "Waiting for the machine, to be timed without other problems", 0)
+        else:
+            return record
         async with problems.alone():
             return await self._evaluate(found, None)
 

@@ -123,6 +123,13 @@ def lacked_memory(record: Record) -> bool:
     return record.status == "out-of-memory" or any(_LACKED_MEMORY.search(text) for text in texts)
 
 
+def was_held_up(record: Record) -> bool:
+    """Whether no candidate has times since other work on the machine was in the way (measuring.py)."""
+    measured = [entry.get("measurement") or {} for entry in (record.report or {}).get("candidates") or []]
+    timed = any(shape.get("kernel") for one in measured for shape in one.get("shapes") or [])
+    return not timed and any(str(one.get("missing") or "").startswith(schema.MEASURING_ERROR) for one in measured)
+
+
 def not_strict(verdict: schema.Verdict) -> str:
     """What is said of a kernel that is correct at a lower precision alone."""
     return f"It is correct{speedup.at_precision(verdict.held_to)}, which was asked for; that is not strict."

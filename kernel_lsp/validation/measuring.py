@@ -17,6 +17,7 @@ from kernel_lsp.validation import (
     agreement,
     candidate_state,
     failures,
+    host_pace,
     memory,
     profiled_kernels,
     roofline,
@@ -172,8 +173,8 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
 
     What cannot be is withdrawn, with ``measurement.missing``. Returns why the candidate cheats, if it does: after all
     those calls, or replayed from a graph, it computes something else, or its calls take longer than it says. Where eager's
-    calls take longer than CUDA events say, too, other work is in the way: then the candidate has no times, and is not
-    blamed.
+    calls take longer than CUDA events say, too, or launches take longer than they should, other work is in the way: then the
+    candidate has no times, and is not blamed.
     """
     if shape.kernel is None:
         return ""
@@ -201,7 +202,7 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         return f"after the calls that were timed it computes something else: {problem}"
     if took > most:
         said = f"{took:.0f} µs by the clock outside its process and {shape.kernel.median:.0f} µs by CUDA events in it"
-        _withdraw(measurement, shape, f"measuring error: a call takes {said}")
+        _withdraw(measurement, shape, f"{schema.MEASURING_ERROR}: a call takes {said}")
         return "" if _eager_is_held_up(referee, given) else f"its times are not those of its work: a call takes {said}"
     return ""
 
@@ -237,20 +238,22 @@ def _by_our_clock(
 
 
 def _eager_is_held_up(referee: Referee, given: Given) -> bool:
-    """Whether eager's calls in this process take longer by its clock than CUDA events say, by what makes a candidate suspicious.
+    """Whether eager's calls in this process take longer by its clock than CUDA events say, by what makes a candidate suspicious, or the host is late.
 
-    Beside other programs on the GPU the median by events is that of calls that were not interrupted, and the clock sees all.
+    Beside other programs on the GPU the median by events is that of calls that were not interrupted, and the clock sees all. Where others have the
+    processors, a candidate of many short kernels waits for the host, though eager's longer ones may not.
     _HELD_UP_LEAST of the attempts have to show it, since this process may have been stopped in one. More are not asked for: a
     candidate without times gains nothing, and an honest one is not to be blamed for other programs.
     """
     held_up = 0
     for pause in _HELD_UP_PAUSES:
         time.sleep(pause)
+        late = host_pace.launch_microseconds(referee.inputs.device) > host_pace.LATE
         median = _eager_alone(referee, given)
         took = _eager_by_clock(referee, given, median) if median is not None else None
         if median is None or took is None:
-            return False
-        held_up += took > median * _CLOCK_FACTOR + _CLOCK_SLACK
+            return late
+        held_up += late or took > median * _CLOCK_FACTOR + _CLOCK_SLACK
         if held_up >= _HELD_UP_LEAST:
             return True
     return False
@@ -337,7 +340,7 @@ def fill(
             return problem
         slowed = _slowed(referee, shape, given) if shape.kernel is not None else ""
         if slowed and pause is None:
-            _withdraw(measurement, shape, f"measuring error: {slowed}")
+            _withdraw(measurement, shape, f"{schema.MEASURING_ERROR}: {slowed}")
         if not slowed or pause is None:
             break
         time.sleep(pause)
@@ -373,7 +376,7 @@ def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, ops:
             shape.roofline = shape.roofline_share = shape.bytes = None  # the bytes were overestimated
         else:
             needs = f"what the device needs for its bytes ({least:.1f} µs)"
-            _withdraw(measurement, shape, f"measuring error: {fastest:.1f} µs is below {needs}")
+            _withdraw(measurement, shape, f"{schema.MEASURING_ERROR}: {fastest:.1f} µs is below {needs}")
             return
     elif shape.roofline and fastest < roofline.FLOOR * shape.roofline:
         shape.roofline = shape.roofline_share = shape.flops = None  # it needs fewer operations than the module

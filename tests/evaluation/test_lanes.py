@@ -14,7 +14,7 @@ from kernel_lsp import errors, schema
 from kernel_lsp.evaluation import lane as lanes
 from kernel_lsp.evaluation import runner
 from kernel_lsp.evaluation.lane import Lane, LaneLost, Plan
-from kernel_lsp.evaluation.record_of_job import record_of
+from kernel_lsp.evaluation.record_of_job import record_of, was_held_up
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.suites.found import Found
 from kernel_lsp.suites.problem import Problem
@@ -177,8 +177,9 @@ def test_a_job_that_waits_for_the_gpu_is_not_given_up_and_its_seconds_are_those_
 
 
 class CrowdedLane(Lane):
-    """A lane whose problems lack memory where another lane is at work; ``at_work`` and ``seen`` are of all lanes."""
+    """A lane of whose problems one ends as ``ending`` says where another lane is at work; ``at_work`` and ``seen`` are of all lanes."""
 
+    ending: ClassVar[Any] = None
     at_work: ClassVar[set[Any]] = set()
     seen: ClassVar[list[tuple[str, int]]] = []
 
@@ -190,7 +191,7 @@ class CrowdedLane(Lane):
         await asyncio.sleep(0.05)
         self.at_work.discard(self)
         if crowded and found.problem.id == "1":
-            return record_of(found.problem, "eval", None, OUT_OF_MEMORY, 1.0)
+            return type(self).ending(found.problem)
         return Record(found.problem, "eval", "ok")
 
 
@@ -199,7 +200,31 @@ OUT_OF_MEMORY = errors.GpuOutOfMemory(
 )
 
 
-def test_a_problem_that_lacked_memory_is_run_again_with_the_gpu_to_itself() -> None:
+def lacking(problem: Problem) -> Record:
+    return record_of(problem, "eval", None, OUT_OF_MEMORY, 1.0)
+
+
+def without_times(problem: Problem, *others: schema.Validated) -> Record:
+    """The record of a kernel whose times were withdrawn."""
+    missing = schema.Measurement(missing=f"{schema.MEASURING_ERROR}: a call takes 8474 µs by the clock")
+    withdrawn = schema.Validated(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), missing)
+    report = schema.Report(schema.Target("file:///a.py", "A"), candidates=[withdrawn, *others], chosen=0)
+    return record_of(problem, "eval", report, None, 1.0)
+
+
+def test_a_problem_is_held_up_where_none_of_its_candidates_has_times() -> None:
+    timed = schema.Measurement(shapes=[schema.ShapeMeasurement(inputs=[], kernel=schema.Timing(5.0, 5.0, 5.0, 20))])
+    other = schema.Validated(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), timed)
+    problem = FOUND[0].problem
+    assert was_held_up(without_times(problem)) and not was_held_up(without_times(problem, other))
+    assert not was_held_up(lacking(problem))
+
+
+@pytest.mark.parametrize("ending", [lacking, without_times])
+def test_a_problem_that_lacked_memory_or_was_held_up_is_run_again_with_the_gpu_to_itself(
+    ending: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CrowdedLane, "ending", staticmethod(ending))
     CrowdedLane.seen.clear()
     shared, ended = lanes.Shared(), {}
     shared.problems.allow(3)

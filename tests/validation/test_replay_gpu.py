@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(600)]  # it times
 
 MODULES = {
     "Perceptron": """
