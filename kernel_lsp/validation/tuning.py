@@ -16,7 +16,16 @@ from typing import Any
 import torch
 
 from kernel_lsp import child_processes, schema
-from kernel_lsp.validation import agreement, candidate_state, failures, measuring, recorded, roofline, tied_indices
+from kernel_lsp.validation import (
+    agreement,
+    answer_checks,
+    candidate_state,
+    failures,
+    measuring,
+    recorded,
+    roofline,
+    tied_indices,
+)
 from kernel_lsp.validation.progress import Progress
 from kernel_lsp.validation.referee import Referee
 from kernel_lsp.validation.trees import without_memory
@@ -58,7 +67,7 @@ def tune(
                 tried = load(referee, sources)
         emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
         with referee.spending("tuning: check"):
-            check(referee, tried)
+            calls = check(referee, tried)
             with referee.talking_to(validated), contextlib.suppress(failures.Failure):
                 referee.settle()
         # From here on nothing of ours is compiled: times are taken.
@@ -71,7 +80,7 @@ def tune(
             raise failures.Failure("crashed", tried[0].reason)
         emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
         with referee.spending("tuning: time"), referee.alone():
-            return *_time(referee, tried, names, specimen, rates), tried
+            return *_time(referee, tried, names, calls, specimen, rates), tried
 
 
 def processors_to_spare() -> bool:
@@ -146,8 +155,10 @@ def load(referee: Referee, sources: list[str], all_needed: bool = False) -> list
     return tried
 
 
-def check(referee: Referee, tried: list[schema.Tried]) -> None:
+def check(referee: Referee, tried: list[schema.Tried]) -> dict[str, int]:
     """Drop the variants that fail, that spill, or that compute something else than the module.
+
+    Returns the number of launches and torch calls in a call of each that was called, by its name.
 
     Raises:
         Failure: the trial is gone. What else a variant fails with is its reason.
@@ -159,6 +170,7 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
         reference.said = ""
     request = {"do": "call", "names": list(referee.inputs.names), "seed": referee.oracle.seed}
     lower = referee.held_to != "strict"
+    calls: dict[str, int] = {}
     with _progress_of_its_own(referee):
         for i, one in enumerate(tried):
             if one.reason:
@@ -166,6 +178,7 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
             try:
                 referee.ask({"do": "choose", "name": str(i)})
                 with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
+                    calls[str(i)] = answer_checks.calls_in(answer.message)
                     out = tied_indices.settled(referee, answer.tree, reference, tree, False)
                     one.reason = agreement.compared(
                         referee, out, reference, referee.example_error, tree if lower else None
@@ -178,6 +191,7 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
                 if _gone(failure):
                     raise
                 one.reason = failure.reason
+    return calls
 
 
 @contextlib.contextmanager
@@ -191,8 +205,14 @@ def _progress_of_its_own(referee: Referee) -> Iterator[None]:
 
 
 def _time(
-    referee: Referee, tried: list[schema.Tried], names: list[str], specimen: dict[str, Any], rates: dict[str, float]
+    referee: Referee,
+    tried: list[schema.Tried],
+    names: list[str],
+    calls_of: dict[str, int],
+    specimen: dict[str, Any],
+    rates: dict[str, float],
 ) -> tuple[schema.Measurement, dict[str, float]]:
+    """``calls_of``: as ``check`` returns it. Another variant may have many more than the first, which was validated."""
     measurement, shape = measuring.begin(referee, specimen, rates)
     recorded.begin(referee, measurement)
     with _progress_of_its_own(referee):
@@ -221,12 +241,15 @@ def _time(
     if problem:
         fastest.reason = f"while it is timed it computes something else: {problem}"
         if found["fastest"] != "0":  # not the validated one: another schedule may be right and fast
-            return _time(referee, tried, [name for name in names if name != found["fastest"]], specimen, rates)
+            others = [name for name in names if name != found["fastest"]]
+            return _time(referee, tried, others, calls_of, specimen, rates)
         measurement.missing = measuring.OTHERWISE
         return measurement, rates
     fastest.fastest = True
     times = {"eager": found["timings"]["eager"], "kernel": found["timings"][found["fastest"]]}
-    if problem := measuring.fill(measurement, shape, times | found["graphs"], referee):
+    given = measuring.of_the_example(referee)
+    given.calls = max(given.calls, calls_of[found["fastest"]])
+    if problem := measuring.fill(measurement, shape, times | found["graphs"], referee, given):
         fastest.reason, fastest.fastest = problem, False
     elif shape.kernel is not None and referee.recorded is not None:
         referee.ask({"do": "choose", "name": found["fastest"]})
