@@ -54,7 +54,8 @@ def interleaved(
     Between CUDA events on the current stream, less what they show beyond the work between them: ``beyond`` microseconds,
     or the lower bound of ``overhead`` where that is not known. The L2 cache is
     overwritten before every call and the host has a head start of HEAD_START cycles, as it has in a model whose GPU is
-    busy: what the host needs beyond that is included.
+    busy: what the host needs beyond that is included. It has no more than that: the GPU is idle when it begins, since a call of many
+    launches would seem the shorter, the longer the call before it took.
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
     20th and 80th percentile.
     """
@@ -108,16 +109,14 @@ def _rounds(
         for name in names[i % len(names) :] + names[: i % len(names)]:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             given = renewed(inputs[i % len(inputs)])
+            torch.cuda.synchronize()
             flush()
             torch.cuda._sleep(HEAD_START)
             start.record()
             calls[name](*given)
             end.record()
             pending.append((name, start, end))
-        # Launches run ahead of the device: where a round takes long, the device has to be asked how far it is.
         if (i + 1) % _BATCH and not (slow and i + 1 >= least):
-            if slow:
-                torch.cuda.synchronize()
             continue
         torch.cuda.synchronize()  # of the whole device: side streams end here, too
         for name, start, end in pending:

@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+from kernel_lsp.validation import timing
 from tests.validation.modules import DOUBLE
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.timeout(300)]
@@ -163,3 +165,19 @@ def test_the_bandwidth_is_not_told_from_a_copy_that_the_cache_holds(monkeypatch)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (1 << 20, total))  # other programs hold the rest
     found = roofline.rates()
     assert found["copy_bandwidth"] == 0.0 and found["float16"] > found["float32"] > 0
+
+
+def test_a_call_of_many_launches_takes_as_long_beside_a_long_one_as_alone():
+    """Beside a long one the host would have the head start that its time gives."""
+    number = torch.zeros(1, device="cuda")
+
+    def many(*_):
+        for _ in range(300):
+            number.add_(1)
+
+    def interleaved(calls):
+        return timing.interleaved(calls, [((), {})], renew=False)["many"].median
+
+    alone = interleaved({"many": many})
+    beside = interleaved({"long": lambda *_: torch.cuda._sleep(20_000_000), "many": many})
+    assert abs(beside / alone - 1) < 0.25, (alone, beside)

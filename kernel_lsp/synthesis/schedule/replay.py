@@ -17,6 +17,9 @@ from .target import Target
 #: seconds of the host, on the machine with an H100 of docs/performance.md: a launch from Python with its allocation, an
 #: operator of torch, a replay with its checks; a copy of an input or of a result; one kernel inside a graph
 LAUNCH, OPERATOR, REPLAY, COPY, NODE = 20e-6, 12e-6, 15e-6, 5e-6, 1e-6
+#: By how much a host may be slower: a launch took 22 and 43 µs on two machines with an H100 (docs/performance.md). Seconds for which a GPU that is busy
+#: hides that.
+_SLOWER, _HIDDEN = 2.0, 100e-6
 #: what a graph cannot have: random numbers, a wait for values or for sizes
 _REFUSED = (
     torch.Tag.nondeterministic_seeded,
@@ -72,7 +75,7 @@ def capturable(operation: CallTorch) -> bool:
 def worthwhile(
     plan: HostPlan, graph: Graph, chosen: Chosen, target: Target, hints: Hints, packed: Collection[int] = ()
 ) -> bool:
-    """Whether direct launches are estimated to take longer than a replay with its copies.
+    """Whether direct launches may take longer than a replay with its copies; which of them does is measured.
 
     A call takes what the host needs or what the GPU needs, whichever is more. What torch's operators take on the GPU is
     not known here, and counted as nothing. ``packed``: the places of operations that most calls go without.
@@ -85,6 +88,7 @@ def worthwhile(
     copied = [value for value in plan.inputs if input_of(value).kind == "argument"]
     copied += [value for value in graph.output_leaves if isinstance(value, Value)]
     copies = sum(2 * hint(numel(value.shape), hints) * value.dtype.itemsize for value in copied) / target.bandwidth
-    direct = max(LAUNCH * len(launches) + OPERATOR * operators, gpu)
+    host = LAUNCH * len(launches) + OPERATOR * operators
+    direct = max(host, _SLOWER * host - _HIDDEN, gpu)
     replay = max(REPLAY + COPY * len(copied), gpu + copies + NODE * len(copied))
     return replay < direct
