@@ -17,6 +17,8 @@ from .target import Target
 #: seconds of the host, on the machine with an H100 of docs/performance.md: a launch from Python with its allocation, an
 #: operator of torch, a replay with its checks; a copy of an input or of a result; one kernel inside a graph
 LAUNCH, OPERATOR, REPLAY, COPY, NODE = 20e-6, 12e-6, 15e-6, 5e-6, 1e-6
+#: of a kernel for what float16 does not hold, which nearly always ends at once (docs/performance.md)
+_ENDS = 3e-6
 #: By how much a host may be slower: a launch took 22 and 43 µs on two machines with an H100 (docs/performance.md). Seconds for which a GPU that is busy
 #: hides that.
 _SLOWER, _HIDDEN = 2.0, 100e-6
@@ -83,7 +85,9 @@ def worthwhile(
     operations = [one for place, one in enumerate(plan.operations) if place not in packed]
     launches = [one for one in operations if isinstance(one, Launch)]
     operators = sum(isinstance(one, CallTorch) and not one.is_view for one in operations)
-    kernels = sum(cost(one.kernel, chosen[one.kernel], target, hints).seconds for one in launches)
+    kernels = sum(
+        _ENDS if one.kernel.exact else cost(one.kernel, chosen[one.kernel], target, hints).seconds for one in launches
+    )
     gpu = kernels + NODE * (len(launches) + operators)
     copied = [value for value in plan.inputs if input_of(value).kind == "argument"]
     copied += [value for value in graph.output_leaves if isinstance(value, Value)]
