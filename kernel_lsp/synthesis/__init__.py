@@ -19,7 +19,7 @@ from .passes.layout import LEAST_CHANNELS
 from .passes.planes import STEPS
 from .printing.source import compose, written
 from .schedule.choices import Chosen, choices
-from .schedule.replay import replayable, worthwhile
+from .schedule.replay import estimate, replayable
 from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
 from .stages import (
@@ -137,7 +137,9 @@ def _candidates(
         collapsed.append(bool(found.graph.collapsed))
         if halves and not found.rounded:
             return [], {}
-        return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
+        return _scheduled(
+            module, exported, found, class_name, import_from, import_file, check_indices, most, on, gpu is not None
+        )
 
     failed: list[dict[str, Any]] = []
 
@@ -306,10 +308,11 @@ def _scheduled(
     check_indices: bool,
     most: int | None,
     on: Target,
+    measured: bool,
 ) -> tuple[list[Candidate], Chosen]:
     """Candidates for what ``exported`` was lowered to, and the default schedules.
 
-    ``most``: no further schedule is written after so many candidates.
+    ``most``: no further schedule is written after so many candidates. ``measured``: they are for a GPU that is there.
     """
     found = planned(first, check_indices=check_indices)
     check_writable(found, class_name)
@@ -325,8 +328,14 @@ def _scheduled(
         words = "; ".join([*graph.ways, *found.rounded, *filter(None, [label])])
         labels = [words]
         host, packed = made.host.plan, made.host.packed_places
-        if not result and replayable(host, graph) and worthwhile(host, graph, chosen, on, hints, packed):
-            labels.append(", ".join(filter(None, [words, _REPLAYED])))
+        if not result and replayable(host, graph):
+            taken = estimate(host, graph, chosen, on, hints, packed)
+            if taken.worthwhile:
+                labels.append(", ".join(filter(None, [words, _REPLAYED])))
+            if (
+                taken.much_faster and measured
+            ):  # the first is validated, and is the kernel where there is no time for others
+                labels.reverse()
         for variant in labels:
             text = compose(
                 module,

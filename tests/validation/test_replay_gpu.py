@@ -46,7 +46,9 @@ def test_each_replayed_candidate_is_right_and_has_its_launches_counted(worker, a
     assert len(replayed) >= (2 if asked["class_name"] == "Residual" else 1)
     launched, right = {one["variant"]: one for one in candidates}, 0
     for one in replayed:
-        direct = launched[one["variant"].removesuffix("replayed as a CUDA graph").removesuffix(", ")]
+        direct = launched.get(one["variant"].removesuffix("replayed as a CUDA graph").removesuffix(", "))
+        if direct is None:  # where its launches would take much longer, it is offered of the first arithmetic alone
+            continue
         found, statuses = {}, {}
         for name, candidate in (("direct", direct), ("replayed", one)):
             answer = worker.call(
@@ -82,6 +84,7 @@ def test_it_is_timed_beside_direct_launches_and_the_winner_is_validated(worker, 
     tried = {candidate["variant"]: one for candidate, one in zip(candidates, result["tried"], strict=True)}
     replayed = [variant for variant in tried if variant.endswith("replayed as a CUDA graph")]
     for variant in replayed:
-        direct = tried[variant.removesuffix("replayed as a CUDA graph").removesuffix(", ")]
-        assert bool(tried[variant]["timing"]) == bool(direct["timing"]), (variant, tried[variant]["reason"])
+        direct = tried.get(variant.removesuffix("replayed as a CUDA graph").removesuffix(", "))
+        if direct is not None:
+            assert bool(tried[variant]["timing"]) == bool(direct["timing"]), (variant, tried[variant]["reason"])
     assert any(tried[variant]["timing"] and not tried[variant]["reason"] for variant in replayed)

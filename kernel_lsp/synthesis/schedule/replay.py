@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import torch
 
@@ -74,10 +75,29 @@ def capturable(operation: CallTorch) -> bool:
     return not operator._schema.is_mutable and not any(tag in operator.tags for tag in _REFUSED)
 
 
-def worthwhile(
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of a call: of the host and of the GPU where kernels are launched one by one, and of a replay with its copies."""
+
+    host: float
+    gpu: float
+    replay: float
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether direct launches may take longer than a replay; which of them does is measured."""
+        return self.replay < max(self.host, _SLOWER * self.host - _HIDDEN, self.gpu)
+
+    @property
+    def much_faster(self) -> bool:
+        """Whether direct launches take longer on any host."""
+        return self.replay < self.host / _SLOWER
+
+
+def estimate(
     plan: HostPlan, graph: Graph, chosen: Chosen, target: Target, hints: Hints, packed: Collection[int] = ()
-) -> bool:
-    """Whether direct launches may take longer than a replay with its copies; which of them does is measured.
+) -> Estimate:
+    """What a call takes, by the cost model.
 
     A call takes what the host needs or what the GPU needs, whichever is more. What torch's operators take on the GPU is
     not known here, and counted as nothing. ``packed``: the places of operations that most calls go without.
@@ -92,7 +112,5 @@ def worthwhile(
     copied = [value for value in plan.inputs if input_of(value).kind == "argument"]
     copied += [value for value in graph.output_leaves if isinstance(value, Value)]
     copies = sum(2 * hint(numel(value.shape), hints) * value.dtype.itemsize for value in copied) / target.bandwidth
-    host = LAUNCH * len(launches) + OPERATOR * operators
-    direct = max(host, _SLOWER * host - _HIDDEN, gpu)
     replay = max(REPLAY + COPY * len(copied), gpu + copies + NODE * len(copied))
-    return replay < direct
+    return Estimate(LAUNCH * len(launches) + OPERATOR * operators, gpu, replay)
