@@ -7,8 +7,10 @@ import contextlib
 import functools
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from kernel_lsp.errors import FormatterFailed
+from kernel_lsp.jobs import isort_settings
 
 LINE_LENGTH = 100
 _SECONDS = 20.0
@@ -33,12 +35,17 @@ async def format_source(source: str, path: Path | None = None) -> str:
     """``source`` as the user's project formats it, or else as ruff does in lines of 100 columns.
 
     ``path``: where the file will be; the nearest ruff.toml or ``[tool.ruff]`` above it says how, and whether imports are
-    sorted, or the line length of ``[tool.black]``. A configuration that ruff refuses is passed over.
+    sorted, or the line length of ``[tool.black]`` and the order of imports by isort's settings. A configuration that ruff
+    refuses is passed over.
 
     Raises:
         FormatterFailed: it does not parse, or ruff cannot run.
     """
-    configured, options = await asyncio.to_thread(_configuration, path)
+    configured, options, order = await asyncio.to_thread(_configuration, path)
+    if order:
+        with contextlib.suppress(FormatterFailed):
+            sorting = ["check", "--isolated", "--fix-only", "--select=I001", *options, *order]
+            source = await _ruff([*sorting, "--no-cache", "--quiet", f"--stdin-filename={path}", "-"], source)
     if configured:
         with contextlib.suppress(FormatterFailed):
             name = ["--no-cache", "--quiet", f"--stdin-filename={path}", "-"]
@@ -47,25 +54,34 @@ async def format_source(source: str, path: Path | None = None) -> str:
     return await _ruff(["format", "--isolated", *options, "--target-version=py311", "--no-cache", "-"], source)
 
 
-def _configuration(path: Path | None) -> tuple[bool, list[str]]:
-    """Whether ruff finds a configuration of the user's above ``path``, and the options for it where there is none."""
+def _configuration(path: Path | None) -> tuple[bool, list[str], list[str]]:
+    """Whether ruff finds a configuration of the user's above ``path``, and the options for it where there is none: for the format, for the order of imports."""
     usual = [f"--line-length={LINE_LENGTH}"]
     for folder in path.parents if path is not None else []:
         if any((folder / name).is_file() for name in ("ruff.toml", ".ruff.toml")):
-            return True, usual
+            return True, usual, []
         try:
             tools = tomllib.loads((folder / "pyproject.toml").read_text("utf-8")).get("tool", {})
         except (OSError, ValueError):  # not there, or no TOML
-            continue
+            tools = {}
         if "ruff" in tools:
-            return True, usual
+            return True, usual, []
+        sorting = isort_settings.of_folder(folder, tools)
+        order = isort_settings.options(sorting, folder) if sorting is not None else []
         if isinstance(black := tools.get("black"), dict):
-            length = black.get("line-length", 88)
-            quotes = (
-                ['--config=format.quote-style="preserve"'] if black.get("skip-string-normalization") is True else []
-            )
-            return False, [f"--line-length={length}", *quotes] if type(length) is int and 0 < length <= 320 else usual
-    return False, usual
+            return False, _of_black(black) or usual, order
+        if sorting is not None:
+            return False, usual, order
+    return False, usual, []
+
+
+def _of_black(settings: dict[str, Any]) -> list[str]:
+    """ruff's options for black's settings; none where its line length cannot be."""
+    length = settings.get("line-length", 88)
+    if type(length) is not int or not 0 < length <= 320:
+        return []
+    quotes = ['--config=format.quote-style="preserve"'] if settings.get("skip-string-normalization") is True else []
+    return [f"--line-length={length}", *quotes]
 
 
 async def _ruff(options: list[str], source: str) -> str:

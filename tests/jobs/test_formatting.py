@@ -70,3 +70,49 @@ async def test_the_nearest_configuration_counts(tmp_path):
     (inner / "pyproject.toml").write_text("[tool.black]\nline-length = 120\n")
     assert await format_source(SOURCE, inner / "a_triton.py") == WIDE
     assert await format_source(SOURCE, tmp_path / "a_triton.py") == NARROW
+
+
+IMPORTS = """import torch
+import triton
+from a import A, B
+
+x = A, B, torch, triton
+"""
+#: isort's settings in a file, and the order of imports that they give
+ORDERS = {
+    "its own order": (
+        "pyproject.toml",
+        "[tool.isort]\nprofile = 'black'\n",
+        ["import torch", "import triton", "", "from a import A, B"],
+    ),
+    "a line for each name": (
+        "pyproject.toml",
+        "[tool.isort]\nforce_single_line = true\n",
+        ["import torch", "import triton", "", "from a import A", "from a import B"],
+    ),
+    "sections that the user names": (
+        ".isort.cfg",
+        "[settings]\nknown_first_party = triton,\n  other\nlines_after_imports = 2\n",
+        ["import torch", "", "import triton", "from a import A, B", "", ""],
+    ),
+    "one section, by names": (
+        "pyproject.toml",
+        "[tool.isort]\nno_sections = true\nforce_sort_within_sections = true\n[tool.black]\nline-length = 60\n",
+        ["from a import A, B", "import torch", "import triton"],
+    ),
+    "what cannot be": (
+        "pyproject.toml",
+        "[tool.isort]\nlines_after_imports = 'many'\nforce_single_line = 'perhaps'\nnothing_known = 1\n",
+        ["import torch", "import triton", "", "from a import A, B"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+async def test_imports_are_in_the_order_that_isort_gives_them(tmp_path, name):
+    file, text, lines = ORDERS[name]
+    (tmp_path / file).write_text(text)
+    (tmp_path / "a.py").touch()
+    (tmp_path / "kernels").mkdir()
+    found = await format_source(IMPORTS, tmp_path / "kernels" / "a_triton.py")
+    assert found.splitlines()[: len(lines) + 1] == [*lines, "x = A, B, torch, triton" if not lines[-1] else ""]
