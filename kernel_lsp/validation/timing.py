@@ -32,6 +32,9 @@ _ROLLED = 1 << 24
 #: GPU clock cycles (about 0.1 ms) that the host may be ahead with its launches
 HEAD_START = 200_000
 
+#: the same in seconds, at 2 GHz
+_HEAD_START_SECONDS = HEAD_START / 2e9
+
 #: microseconds that the gap between two kernels takes at most
 _MOST_GAP = 4.0
 #: how the profiler calls the kernel of ``torch.cuda._sleep``
@@ -54,8 +57,8 @@ def interleaved(
     Between CUDA events on the current stream, less what they show beyond the work between them: ``beyond`` microseconds,
     or the lower bound of ``overhead`` where that is not known. The L2 cache is
     overwritten before every call and the host has a head start of HEAD_START cycles, as it has in a model whose GPU is
-    busy: what the host needs beyond that is included. It has no more than that: the GPU is idle when it begins, since a call of many
-    launches would seem the shorter, the longer the call before it took.
+    busy: what the host needs beyond that is included. The GPU is idle before, so that the head start does not depend on what else is
+    timed; a call for which the host takes longer than that comes after another one of its own, as in a program that calls it again and again.
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
     20th and 80th percentile.
     """
@@ -97,7 +100,7 @@ def _rounds(
     tight: float,
     known: float | None,
 ) -> dict[str, list[float]]:
-    round_seconds = _warm_up(calls, inputs, seconds, renewed)
+    round_seconds, late = _warm_up(calls, inputs, seconds, renewed)
     flush = flusher()
     beyond = overhead(flush) if known is None else known
     began = time.monotonic()
@@ -108,8 +111,10 @@ def _rounds(
     for i in range(most):
         for name in names[i % len(names) :] + names[: i % len(names)]:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            given = renewed(inputs[i % len(inputs)])
             torch.cuda.synchronize()
+            if name in late:
+                calls[name](*renewed(inputs[(i + 1) % len(inputs)]))
+            given = renewed(inputs[i % len(inputs)])
             flush()
             torch.cuda._sleep(HEAD_START)
             start.record()
@@ -133,19 +138,24 @@ def _rounds(
 
 def _warm_up(
     calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float, renewed: Callable[[Any], Any]
-) -> float:
-    """Call everything a few times; seconds that the last round took."""
+) -> tuple[float, set[str]]:
+    """Call everything a few times; seconds that the last round took, and for which calls the host needs more than the head start."""
     began = time.monotonic()
     taken = 0.0
+    host = dict.fromkeys(calls, float("inf"))
     for i in range(WARM_UP):
         at = time.monotonic()
-        for call in calls.values():
-            call(*renewed(inputs[i % len(inputs)]))
+        for name, call in calls.items():
+            given = renewed(inputs[i % len(inputs)])
+            torch.cuda.synchronize()
+            before = time.perf_counter()
+            call(*given)
+            host[name] = min(host[name], time.perf_counter() - before)
         torch.cuda.synchronize()
         taken = time.monotonic() - at
         if i >= 1 and time.monotonic() - began > seconds / 3:
             break
-    return taken
+    return taken, {name for name, least in host.items() if least > _HEAD_START_SECONDS}
 
 
 def overhead(flush: Callable[[], None]) -> float:
