@@ -95,7 +95,7 @@ _ALSO = (
     *("in_tiles_group_norm", "in_tiles_float16_pool", "in_tiles_batch_norm", "in_tiles_stored"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
-#: Make test writes and runs every second one of these. Make test-slow writes the rest, make test-cases runs them, too.
+#: Make test writes and runs every second one of these. Make test-slow writes half of the rest; make test-cases writes the others, and runs the rest.
 REST = CHOSEN[1::2]
 
 

@@ -17,7 +17,14 @@ LONGEST = ["state_space", "loop_selective_scan"]
 @pytest.mark.parametrize(
     "name",
     # Most are those that test_cases.py runs in the same session: torch.export, which takes most of the time, is called once for both.
-    [pytest.param(name, marks=pytest.mark.slow) if name in (*golden.REST, *LONGEST) else name for name in golden.NAMES],
+    [
+        pytest.param(name, marks=pytest.mark.cases)
+        if name in golden.REST[1::2]
+        else pytest.param(name, marks=pytest.mark.slow)
+        if name in (*golden.REST, *LONGEST)
+        else name
+        for name in golden.NAMES
+    ],
 )
 def test_the_text_is_the_one_that_was_read(name: str, written_texts: Path) -> None:
     case = f"{name}-as-chosen" if name in golden.WAYS else name  # the other tests of that case look at the default
