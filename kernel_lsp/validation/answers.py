@@ -177,6 +177,7 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "copy": {"copied": _flag},
     "original_again": {},
     "to": {},
+    "assign": {"assigned": _flag},
     "call": {
         "requires": _list(_flag),
         "lazy": _list(cleaned),

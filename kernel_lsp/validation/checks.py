@@ -16,6 +16,7 @@ from kernel_lsp.validation import (
     answer_checks,
     calls_outside,
     candidate_state,
+    changed_numbers,
     compare,
     copies,
     decoy,
@@ -64,6 +65,8 @@ def check(referee: Referee, step: plan.Step) -> None:
         _configurations(referee, step)
     elif step.kind == "copies":
         copies.check(referee, step)
+    elif step.kind == "numbers":
+        changed_numbers.check(referee, step)
     elif step.kind == "calls":
         _many_calls(referee, step)
     elif step.kind == "unmarked":
@@ -71,7 +74,7 @@ def check(referee: Referee, step: plan.Step) -> None:
     elif step.kind == "bounds":
         out_of_range.check(referee, step)
     elif not step.eval_part or modes.may_differ(referee.module):
-        with referee.oracle.partly_in_eval_mode(step.eval_part):
+        with referee.oracle.partly_in_eval_mode(step.eval_part), referee.oracle.under_autocast(step.autocast):
             _bounded_values(referee, step)
         if step.required and referee.oracle.made:
             _first_call(referee, step)
@@ -126,8 +129,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": answer_checks.LAUNCH_SECONDS}
-    if step.eval_part:
-        request["eval_part"] = step.eval_part
+    request |= {key: said for key in ("eval_part", "autocast") if (said := getattr(step, key))}
     if step.most_seconds is not None and not referee.thorough:
         request["most_seconds"] = step.most_seconds
     try:

@@ -15,6 +15,7 @@ import torch
 from kernel_lsp.validation import (
     aliasing,
     attributes,
+    autocast,
     channel,
     draws,
     memory,
@@ -100,6 +101,7 @@ class Oracle:
         self.made: list[str] = []  # all attributes that are; every call but the first begins with what that left there
         self.called = False
         self.eval_part = ""  # as modes.put has it, of calls in train mode
+        self.autocast = ""  # as autocast.on has it, of eager's calls; in float64 nothing is rounded
         self.seed: int | None = None  # where the module draws random numbers: what eager and the candidate start from
         self.replays = True  # float64 is given the numbers that eager drew
         self.drawn: list[tuple[str, torch.Tensor | None]] = []  # by eager's last call
@@ -166,7 +168,7 @@ class Oracle:
             randomness.seed(self.seed)
         with torch.no_grad(), state.unchanged(self.module) as before:
             held = attributes.plain_tensors(self.module)
-            with self.around(), recording:
+            with self.around(), recording, autocast.on(self.autocast):
                 self.put_in_mode(self.module, train)
                 eager = channel.plain(self.module(*tree[0], **tree[1]))
             after = state.changed(self.module, before)
@@ -199,6 +201,15 @@ class Oracle:
             yield
         finally:
             self.eval_part = before
+
+    @contextlib.contextmanager
+    def under_autocast(self, dtype: str) -> Iterator[None]:
+        """Within this context eager's calls are made under autocast, as autocast.on has it."""
+        before, self.autocast = self.autocast, dtype
+        try:
+            yield
+        finally:
+            self.autocast = before
 
     @contextlib.contextmanager
     def at_first(self) -> Iterator[None]:

@@ -69,6 +69,7 @@ class Step:
     train: bool = False
     beyond: bool = False  # what no graph says that the module takes: a failure there says where it is
     eval_part: str = ""  # of a module in train mode, as modes.put has it
+    autocast: str = ""  # the dtype of the autocast that the calls are made under
     infinite: bool = False  # there are infinities among the inputs
     huge: bool = False  # the inputs are so large that eager may overflow on its way
     most_seconds: float | None = None  # that a call may take under the interpreter before the step is left out
@@ -191,6 +192,8 @@ def plan(
     steps.append(sample("train mode", small, "normal", 12, train=True, essential=True))
     for part, name in (("within", "modules in it in eval mode"), ("itself", "itself in eval mode")):
         steps.append(sample(f"train mode, {name}", small, "normal", 47, train=True, eval_part=part, essential=True))
+    steps.append(sample("under autocast", small, "normal", 51, autocast="bfloat16", beyond=True, essential=True))
+    steps.append(sample("attributes of other values", small, "normal", 52, kind="numbers", beyond=True, essential=True))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
     steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))

@@ -20,6 +20,8 @@ from kernel_lsp import schema
 from kernel_lsp.validation import (
     aliasing,
     attributes,
+    autocast,
+    changed_numbers,
     channel,
     copies,
     failures,
@@ -148,6 +150,11 @@ class Trial:
         """Put the module in the place of its copy, which is let go; without a copy there is nothing to do."""
         self.module, self.original = self.original or self.module, None
         return {}, None
+
+    def assign(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Give an attribute a number, or with None that of its class again; ``assigned`` says whether there is a module of that path."""
+        place = message["path"], message["name"]
+        return {"assigned": changed_numbers.assign(self.module, *place, message["value"])}, None
 
     def buffers(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """The buffers as they are now, with the parameters and plain attributes that are asked for."""
@@ -289,7 +296,8 @@ class Trial:
             chosen = interpreter.configuration(message.get("configuration"))
             envelopes = matching_envelope.noted(self.module)
             mode = torch.inference_mode() if message.get("inference") else torch.set_grad_enabled(grad_mode)
-            with mode, poisoned, self._words_of_cuda(), chosen, envelopes as holding:
+            rounding = autocast.on(message.get("autocast", ""))
+            with mode, poisoned, self._words_of_cuda(), chosen, rounding, envelopes as holding:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
                 result = (out, trial_calls.gradients(self.module, out, wanted, cotangents)) if grad_mode else out
