@@ -26,6 +26,13 @@ LAUNCH_SECONDS = 0.25
 _MOST_OUTPUTS = 10_000
 
 
+def request(referee: Referee, step: plan.Step) -> dict[str, Any]:
+    """A call in which program instances may be left out, and which fails where it takes longer than the step's ``most_seconds``."""
+    asked = {"do": "call", "names": list(referee.inputs.names), "launch_seconds": LAUNCH_SECONDS}
+    bounded = step.most_seconds is not None and not referee.thorough
+    return asked | ({"most_seconds": step.most_seconds} if bounded else {})
+
+
 def check(
     referee: Referee,
     step: plan.Step,

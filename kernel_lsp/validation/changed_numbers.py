@@ -55,7 +55,7 @@ def check(referee: Referee, step: plan.Step) -> None:
         raise
     except Exception:
         return  # the module itself does not take such inputs
-    said = []
+    said: list[str] = []
     for number in numbers[:_MOST_TRIED]:
         if len(said) < _MOST_CHANGED and (value := _with_another(referee, step, tree, before, number)) is not None:
             said.append(f"{number} = {value!r}")
@@ -67,7 +67,8 @@ def read_by(referee: Referee, tree: Any) -> list[Number]:
     """Those that eager reads in a call: of each kind of module each name once, floats first. None of what calls change."""
     with reads(referee.module) as found:
         referee.oracle.eager(tree)
-    kinds, numbers = dict(referee.module.named_modules()), {}
+    kinds = dict(referee.module.named_modules())
+    numbers: dict[tuple[type, str], Number] = {}
     for number in found.values():
         if str(number) not in referee.oracle.moves:
             numbers.setdefault((type(kinds[number.path]), number.name), number)
@@ -88,7 +89,7 @@ def reads(module: torch.nn.Module) -> Iterator[dict[tuple[str, str], Number]]:
                 found[path, name] = number
         return value
 
-    torch.nn.Module.__getattribute__ = noted  # type: ignore[method-assign]
+    torch.nn.Module.__getattribute__ = noted  # type: ignore[method-assign, assignment]
     try:
         yield found
     finally:
@@ -171,11 +172,11 @@ def _compare(referee: Referee, step: plan.Step, tree: Any, reference: Reference,
     names = tuple(referee.inputs.names)
     checks = len(referee.progress.checks)
     place = {"do": "assign", "path": number.path, "name": number.name}
-    request = {"do": "call", "names": list(names), "launch_seconds": answer_checks.LAUNCH_SECONDS}
+    request = answer_checks.request(referee, step)
+    again = {**place, "value": None if number.of_class else number.value}
     try:
         if not referee.ask({**place, "value": value})["assigned"]:
             return
-        again = {**place, "value": None if number.of_class else number.value}
         try:
             with referee.asking(request, (*tree, None), reference.eager, names) as answer:
                 answer_checks.check(referee, step, answer, reference, tree, 0.0)
@@ -184,6 +185,9 @@ def _compare(referee: Referee, step: plan.Step, tree: Any, reference: Reference,
             raise
         referee.ask(again)
     except failures.Failure as failure:
+        if failure.status == "not-interpretable":
+            referee.ask(again)
+            raise
         del referee.progress.checks[checks:]
         reason = (
             f"after {number} = {value!r} on the module, where the constructor gave {number.value!r}: {failure.reason} "

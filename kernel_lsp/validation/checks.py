@@ -18,6 +18,7 @@ from kernel_lsp.validation import (
     candidate_state,
     changed_numbers,
     compare,
+    conversion,
     copies,
     decoy,
     draw_statistics,
@@ -49,12 +50,21 @@ _CALLS, _CALLS_SECONDS = 150, 0.15
 
 
 def check(referee: Referee, step: plan.Step) -> None:
-    """Run one step.
+    """Run one step. One that takes too long under the interpreter is left out where it may be, and that is said.
 
     Raises:
         Failure: the candidate is found wanting.
         ForwardFailed: the module raises.
     """
+    try:
+        _check(referee, step)
+    except failures.Failure as failure:
+        if step.most_seconds is None or failure.status != "not-interpretable":
+            raise
+        referee.progress.limits.append(f"{step.name} ({failure.reason})")
+
+
+def _check(referee: Referee, step: plan.Step) -> None:
     if step.kind == "double":
         envelope.another_dtype(referee, step)
     elif step.kind == "gradients":
@@ -65,6 +75,8 @@ def check(referee: Referee, step: plan.Step) -> None:
         _configurations(referee, step)
     elif step.kind == "copies":
         copies.check(referee, step)
+    elif step.kind == "converted":
+        conversion.check(referee, step)
     elif step.kind == "numbers":
         changed_numbers.check(referee, step)
     elif step.kind == "calls":
@@ -75,7 +87,7 @@ def check(referee: Referee, step: plan.Step) -> None:
         out_of_range.check(referee, step)
     elif not step.eval_part or modes.may_differ(referee.module):
         with referee.oracle.partly_in_eval_mode(step.eval_part), referee.oracle.under_autocast(step.autocast):
-            _bounded_values(referee, step)
+            _values_beyond(referee, step)
         if step.required and referee.oracle.made:
             _first_call(referee, step)
 
@@ -106,16 +118,15 @@ def finish(referee: Referee, step: plan.Step) -> None:
     calls_outside.check(referee, step, functools.partial(_again, referee, step))
 
 
-def _bounded_values(referee: Referee, step: plan.Step) -> None:
-    """A step that takes too long under the interpreter is left out where it may be, and that is said."""
+def _values_beyond(referee: Referee, step: plan.Step) -> None:
+    """``_values``; beyond what the graph says that the module takes a failure says where it is."""
     try:
         _values(referee, step)
     except failures.Failure as failure:
-        if step.beyond and all(check.passed for check in referee.progress.checks):
-            raise referee.failed(failure.status, step.name, f"{step.name}: {failure.reason}", failure.line) from None
-        if step.most_seconds is None or failure.status != "not-interpretable":
+        said = not all(check.passed for check in referee.progress.checks)
+        if not step.beyond or said or failure.status == "not-interpretable":
             raise
-        referee.progress.limits.append(f"{step.name} ({failure.reason})")
+        raise referee.failed(failure.status, step.name, f"{step.name}: {failure.reason}", failure.line) from None
 
 
 def needed(referee: Referee, step: plan.Step) -> int:
@@ -128,10 +139,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     """The worst comparison of a step; None where the module itself does not take such inputs."""
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
-    request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": answer_checks.LAUNCH_SECONDS}
+    request = answer_checks.request(referee, step) | {"train": step.train}
     request |= {key: said for key in ("eval_part", "autocast") if (said := getattr(step, key))}
-    if step.most_seconds is not None and not referee.thorough:
-        request["most_seconds"] = step.most_seconds
     try:
         seconds = _FULL_SECONDS if step.inside else _OTHER_SECONDS
         reference = referee.oracle.answer(tree, step.train, seconds)
@@ -146,7 +155,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
                 path=None, line=None, class_name=type(referee.module).__name__, detail=failures.sentence(error)
             ) from None
         return None  # the module itself does not take such inputs
-    if "most_seconds" in request and sum(t.numel() for t in tensors_of(reference.eager)) > _MOST_ELEMENTS:
+    if step.late and "most_seconds" in request and sum(t.numel() for t in tensors_of(reference.eager)) > _MOST_ELEMENTS:
         referee.progress.limits.append(f"{step.name} (its results are too large for the interpreter)")
         return None
     if step.decoy and not any(t.numel() for t in tensors_of(reference.eager)) and not step.inside:

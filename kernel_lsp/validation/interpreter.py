@@ -7,6 +7,7 @@ imported. What it changes, each because it was seen to fail:
   uint16 and computes with those as if they were integers);
 - libdevice functions are evaluated by torch (the interpreter has none);
 - reductions and scans with a function of the kernel's own call it for blocks (the interpreter: for each element, for seconds);
+- what a masked load without ``other`` leaves undefined is NaN (the interpreter: zeros);
 - a kernel's calls of functions do not set the language up again, which the launch did before them;
 - a driver that answers what autotuning and launch heuristics ask for; an autotuner takes its first configuration;
 - CUDA-only calls of a launcher (``x.is_cuda``, ``.cuda()``, ``device="cuda"``) mean the CPU.
@@ -23,7 +24,7 @@ import numpy as np
 import torch
 
 from kernel_lsp import targets
-from kernel_lsp.validation import interpreter_calls, interpreter_folds, interpreter_numbers
+from kernel_lsp.validation import interpreter_calls, interpreter_folds, interpreter_loads, interpreter_numbers
 
 #: the GPU that there seems to be
 PRETENDED = targets.H100
@@ -125,6 +126,7 @@ def repair() -> None:
     interpreter_numbers.repair_libdevice(triton.language, interpreter)
     interpreter_folds.repair_folds(triton.language, interpreter)
     interpreter_calls.repair_calls(triton.language, interpreter)
+    interpreter_loads.poison_masked_lanes(interpreter)
     first_configuration_only()
 
 

@@ -72,6 +72,7 @@ class Step:
     beyond: bool = False  # what no graph says that the module takes: a failure there says where it is
     eval_part: str = ""  # of a module in train mode, as modes.put has it
     autocast: str = ""  # the dtype of the autocast that the calls are made under
+    dtype: str = ""  # that module and inputs are converted to
     infinite: bool = False  # there are infinities among the inputs
     huge: bool = False  # the inputs are so large that eager may overflow on its way
     most_seconds: float | None = None  # that a call may take under the interpreter before the step is left out
@@ -187,17 +188,19 @@ def plan(
         steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
     steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=True))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
-    steps.append(sample("many calls", small, "normal", 33, kind="calls", late=True))
+    steps.append(sample("many calls", small, "normal", 33, kind="calls", late=True, essential=True))
     steps.append(sample("a second module", small, "normal", 46, kind="copies", essential=True))
     steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", essential=True))
     steps += _other_shapes_and_dtypes(inputs, small)
     steps.append(sample("train mode", small, "normal", 12, train=True, essential=True))
     for part, name in (("within", "modules in it in eval mode"), ("itself", "itself in eval mode")):
         steps.append(sample(f"train mode, {name}", small, "normal", 47, train=True, eval_part=part, essential=True))
-    steps.append(sample("under autocast", small, "normal", 51, autocast="bfloat16", beyond=True, essential=True))
-    steps.append(sample("attributes of other values", small, "normal", 52, kind="numbers", beyond=True, essential=True))
+    steps.append(sample("under autocast", small, "normal", 51, autocast="bfloat16", beyond=True))
+    steps.append(sample("attributes of other values", small, "normal", 52, kind="numbers", beyond=True))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
+    for seed, dtype in enumerate(("bfloat16", "float16"), 53):
+        steps.append(sample(f"converted to {dtype}", small, "normal", seed, kind="converted", dtype=dtype, beyond=True))
     steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))
     for step in steps:
         if not step.needed and not step.late:  # the verdict must not depend on the load: it is bounded, not left out
