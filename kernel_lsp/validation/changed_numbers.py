@@ -110,9 +110,9 @@ def others(value: float) -> list[Any]:
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, float):
-        return [1.5 * value, value + 0.25] if value else [0.25]
+        return list(dict.fromkeys([1.5 * value or 0.25, value + 0.25]))
     if value > 0:  # twice as much where it has to be a divisor; never 0, by which a loop may count
-        return [value + 1, 2 * value, *([value - 1] if value > 1 else [])]
+        return list(dict.fromkeys([value + 1, 2 * value, max(value - 1, 1)]))
     return [value + 1, value - 1]
 
 

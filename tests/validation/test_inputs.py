@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch.utils import _pytree as pytree
 
@@ -76,6 +77,34 @@ def test_an_example_longer_than_what_the_interpreter_is_given_is_tried_once_at_i
     assert small["n"] < 4096 and steps["one row of the example's width"].sizes["n"] == 4096
     assert steps["all rows of the example"].sizes["b"] == 500
     assert steps["all rows of the example"].late  # seconds for some modules
+
+
+@pytest.mark.parametrize("mode", ["interpreter", "gpu"])
+def test_no_check_is_left_out_for_lack_of_time_but_that_of_all_rows(mode: str) -> None:
+    given = made(
+        [torch.randn(500, 4096), torch.randn(500, 4096), torch.ones(500, dtype=torch.int64)], [["b", "n"]] * 2 + [["b"]]
+    )
+    steps = {step.name: step for step in plan.plan(given, mode)}
+    optional = {name for name, step in steps.items() if not step.needed}
+    assert optional == ({"all rows of the example"} if mode == "interpreter" else set())
+    beyond = [
+        "a dimension less",
+        "one row of x0",
+        "x1 without its first dimension",
+        "inputs in float16",
+        "x0 in float16",
+    ]
+    for name in (
+        "sparse values",
+        "huge values",
+        "a negative integer",
+        "under autocast",
+        "converted to float16",
+        *beyond,
+    ):
+        assert steps[name].essential, name
+        assert (steps[name].most_seconds is not None) == (mode == "interpreter"), name
+    assert steps["gradients"].most_seconds is None
 
 
 def test_sizes_that_the_module_does_not_take_are_given_up():

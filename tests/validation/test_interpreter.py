@@ -77,6 +77,21 @@ x, y = torch.randn(1000), torch.empty(1000)
 doubled[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](x, y, 1000)
 assert torch.equal(y, x * 2) and [*interpreter.autotuned] == ["doubled"]
 
+@triton.jit
+def masked(x_ptr, y_ptr, kept_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(y_ptr + at, x)
+    tl.store(kept_ptr + at, x, mask=at < n)
+
+for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.int8, torch.bool):
+    x, y, kept = torch.ones(5).to(dtype), torch.zeros(8).to(dtype), torch.zeros(8).to(dtype)
+    masked[(1,)](x, y, kept, 5, BLOCK=8)
+    y, kept = y.double(), kept.double()
+    assert kept.tolist() == [1.0] * 5 + [0.0] * 3 and y[:5].tolist() == [1.0] * 5, dtype
+    assert bool((y[5:].isnan() | (y[5:] > 80)).all() if dtype is not torch.bool else y[5:].all()), dtype
+    assert bool(y[5:].isnan().all()) == dtype.is_floating_point, dtype
+
 called = []
 
 @triton.jit

@@ -20,7 +20,7 @@ class ProductTriton(Product):
     def forward(self, a, b):
         if a.dtype != torch.float32 or b.dtype != torch.float32 or a.dim() != 2 or b.dim() != 2:
             return super().forward(a, b)
-        if torch.is_grad_enabled() or a.shape[1] != b.shape[0] or not a.numel() or not b.numel():
+        if torch.is_grad_enabled() or torch.is_autocast_enabled() or a.shape[1] != b.shape[0] or not a.numel() or not b.numel():
             return super().forward(a, b)
         a, b = a.contiguous(), b.contiguous()
         c = torch.zeros(a.shape[0], b.shape[1], device=a.device)
