@@ -63,6 +63,7 @@ class Step:
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
     essential: bool = False  # made whatever the load: before the first verdict where there is time, else after it
+    spare: bool = False  # under the interpreter it is left out where time is short: what it finds others find, too, as far as is known
     late: bool = False  # it may take seconds: after the first verdict
     required: bool = False  # the module itself must take these inputs
     inside: bool = False  # inside the envelope: counts for the number of launches
@@ -175,17 +176,19 @@ def plan(
         )
     steps.append(sample("tiny values", small, "minute", 21, essential=True))
     for seed, distribution in enumerate(("sparse", "heavy-tailed", "uniform"), 22):
-        steps.append(sample(f"{distribution} values", small if seed % 2 else odd, distribution, seed))
+        at = small if seed % 2 else odd
+        steps.append(sample(f"{distribution} values", at, distribution, seed, spare=distribution == "heavy-tailed"))
     wide = sizes.wide(inputs, small)
     if wide and wide not in (base, odd):
-        steps.append(sample("wide sizes", wide, "normal", 7, patience=NICE))
+        steps.append(sample("wide sizes", wide, "normal", 7, patience=NICE, spare=True))
     for at in sizes.one_each(inputs, small):
         ones = ", ".join(s for s, n in at.items() if n == 1)
         steps.append(sample(f"size one of {ones}", at, "normal", 8, patience=NICE))
     if empty := sizes.empty(small):
         steps.append(sample("no elements", empty, "normal", 9, essential=True))
     if inputs.again is not None:
-        steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
+        renewed: Callable[[Inputs], Any] = lambda i: i.renewed(7).example(small)  # noqa: E731
+        steps.append(Step("example inputs of another seed", renewed, patience=NICE, spare=True))
     steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=True))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
     steps.append(sample("many calls", small, "normal", 33, kind="calls", late=True, essential=True))
@@ -203,7 +206,8 @@ def plan(
         steps.append(sample(f"converted to {dtype}", small, "normal", seed, kind="converted", dtype=dtype, beyond=True))
     steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))
     for step in steps:
-        if not step.needed and not step.late:  # the verdict must not depend on the load: it is bounded, not left out
+        if not step.needed and not step.late and not (step.spare and mode == "interpreter"):
+            # The verdict must not depend on the load: it is bounded, not left out.
             step.essential = True
             step.most_seconds = _BOUNDED_SECONDS if mode == "interpreter" else None
     return steps
@@ -231,7 +235,7 @@ def _unusual_values(inputs: Inputs, small: dict[str, int], sample: Callable[...,
         steps.append(sample("NaN among the inputs", small, "nan", 35, essential=True))
         steps.append(sample("infinities among the inputs", small, "infinite", 36, essential=True, infinite=True))
         steps.append(sample("a large offset", small, "offset", 37, essential=True))
-        steps.append(sample("cancelling values", small, "cancelling", 38))
+        steps.append(sample("cancelling values", small, "cancelling", 38, spare=True))
     if inputs.has_floats and inputs.has_op(*_WITH_TIES):
         steps.append(sample("whole and half numbers", small, "halves", 43, essential=True))
     if inputs.ops and inputs.has_integers and not inputs.has_op(*_INDEXING):

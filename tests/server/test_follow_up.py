@@ -18,7 +18,7 @@ from kernel_lsp.store.validations import Validation
 from tests.server.lsp_client import VERDICT, validate_here, write_kernel
 from tests.server.test_regressed import FASTER
 
-#: A forward that sleeps twice while there is a file beside it: so long that checks are put off, and the call with all rows is then left out.
+#: A forward that sleeps twice while there is a file beside it: so long that checks are put off, and then left out.
 MODULE = """\
 import os
 import time
@@ -38,13 +38,13 @@ class Double(nn.Module):
     def forward(self, x):
         if type(x) is torch.Tensor and torch.is_grad_enabled():
             sleep("gradients", 3.5)
-        if type(x) is torch.Tensor and x.isnan().any():
-            sleep("NaN among the inputs", 10.0)
+        if type(x) is torch.Tensor and x.numel() and 1e9 < x.abs().max() < float("inf"):
+            sleep("huge values", 10.0)
         return x * 2.0
 
 
 def get_inputs():
-    return [torch.randn(300, 32)]
+    return [torch.randn(8, 32)]
 """
 
 

@@ -33,7 +33,9 @@ def window_kernel(x_ptr, y_ptr, h, w, S: tl.constexpr, C: tl.constexpr):
 class WindowTriton(Window):
     def forward(self, x):
         fits = x.dim() == 4 and x.shape[1] % 4 == 0 and x.shape[2] % 4 == 0 and x.shape[3] == 16 and x.is_contiguous()
-        if not fits or x.dtype != torch.float32 or torch.is_grad_enabled() or torch.is_autocast_enabled() or not x.numel():
+        if not fits or x.dtype != torch.float32 or torch.is_grad_enabled() or not x.numel():
+            return super().forward(x)
+        if self.window != 4 or torch.is_autocast_enabled():
             return super().forward(x)
         y = torch.empty_like(x)
         window_kernel[(x.shape[0] * x.shape[1] * x.shape[2] // 16,)](x, y, x.shape[1], x.shape[2], S=4, C=16)
