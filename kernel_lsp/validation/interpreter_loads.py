@@ -2,6 +2,8 @@
 
 A kernel that goes on with these zeros (a sum over a row's padding) is right there and wrong on a GPU. So they are NaN here, and for integers
 the largest number but for its last bits. What never reaches a result does no harm.
+
+Loads of a single element are left as they are: of these the interpreter takes an ``other`` of zero for none.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ def poison_masked_lanes(interpreter: Any) -> None:
     original = builder.create_masked_load
 
     def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **kwargs: Any) -> Any:
-        if other is None and not mask.data.all():
+        if other is None and ptrs.data.size > 1 and not mask.data.all():
             kind = ptrs.get_element_ty()
             other = handle(_poison(np.shape(ptrs.data), interpreter._get_np_dtype(kind), kind), kind)
         return original(self, ptrs, mask, other, *rest, **kwargs)

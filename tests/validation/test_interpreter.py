@@ -83,6 +83,7 @@ def masked(x_ptr, y_ptr, kept_ptr, n, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + at, mask=at < n)
     tl.store(y_ptr + at, x)
     tl.store(kept_ptr + at, x, mask=at < n)
+    tl.store(kept_ptr + n, tl.load(x_ptr, mask=n < 0, other=0.0))
 
 for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.int8, torch.bool):
     x, y, kept = torch.ones(5).to(dtype), torch.zeros(8).to(dtype), torch.zeros(8).to(dtype)
