@@ -161,7 +161,8 @@ def plan(
     if row:
         steps.append(sample("one row of the example's width", row, "normal", 30, essential=True))
     if mode == "interpreter" and (rows := sizes.all_rows(inputs, small)):
-        steps.append(sample("all rows of the example", rows, "normal", 42, late=True, most_seconds=_MANY_ROWS_SECONDS))
+        bounded: dict[str, Any] = {"late": True, "essential": True, "most_seconds": _MANY_ROWS_SECONDS}
+        steps.append(sample("all rows of the example", rows, "normal", 42, **bounded))
     steps.append(sample("large values", odd, "large", 20, essential=True))
     steps.append(sample("huge values", small, "huge", 31, huge=True))
     for layout in ("padded", "transposed", "sliced", "expanded"):
@@ -206,7 +207,7 @@ def plan(
         steps.append(sample(f"converted to {dtype}", small, "normal", seed, kind="converted", dtype=dtype, beyond=True))
     steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))
     for step in steps:
-        if not step.needed and not step.late and not (step.spare and mode == "interpreter"):
+        if not step.needed and not (step.spare and mode == "interpreter"):
             # The verdict must not depend on the load: it is bounded, not left out.
             step.essential = True
             step.most_seconds = _BOUNDED_SECONDS if mode == "interpreter" else None
