@@ -33,4 +33,5 @@ class CenteringTriton(Centering):
         return y
 """
 EXPECTED = HONEST
-HOW = {"training": True}
+#: each call takes a second and more under the interpreter
+HOW = {"training": True, "seconds": 150}
