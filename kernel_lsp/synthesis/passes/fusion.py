@@ -88,7 +88,7 @@ def epilogues(
             elif (
                 folded
                 and windows is None
-                and _folds_a_side(v, product, shape)
+                and (_folds_a_side(v, product, shape) or _folds_lines(v, product, shape))
                 and (small is None or same_shape(v.shape, small))
             ):
                 small = v.shape
@@ -165,6 +165,20 @@ def _folds_a_side(v: Value, product: Value, shape: Shape) -> bool:
         return False
     count = numel(tuple(op.operand.shape[d] for d in op.dims))
     return any(same(count, side) for side in sides(of))
+
+
+def _folds_lines(v: Value, product: Value, shape: Shape) -> bool:
+    """Whether ``v`` reduces what has ``shape`` along its last dimensions, a power of two of elements of a convolution that one tile may have."""
+    op, of = v.op, product.op
+    assert isinstance(of, Contract)
+    if not isinstance(op, Reduce) or op.kind not in _POOLED or op.part or not same_shape(op.operand.shape, shape):
+        return False
+    if not (of.exact.product if of.exact is not None else of).convolves:
+        return False
+    rank = len(shape)
+    length = numel(tuple(shape[d] for d in op.dims))
+    last = op.dims == tuple(range(rank - len(op.dims), rank))
+    return bool(last and length.is_Integer and 1 < length <= MOST_FOLDED and power_of_two_within(int(length)) == length)
 
 
 def sides(op: Contract) -> list[sympy.Expr]:

@@ -37,8 +37,9 @@ from ..kernel.ir import (
 from ..kernel.statements import Add, Leave, Set, Statement
 from ..passes.float8_products import of_float8
 from .convolution_axes import in_words, part_names
-from .extents import alternating, contract_atoms, multiplied, total
-from .folding import folded_side, length_of_windows, of_product
+from .extents import alternating, contract_atoms, exchanged, multiplied, total
+from .folding import folded_side, length_of_windows, lines_of_result, of_product
+from .line_tiles import in_lines
 from .operand_tiles import Parts, operand_tiles
 from .planes import planes_together
 from .pointwise import name_pixels
@@ -144,11 +145,11 @@ def contract(
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += places(rows, cols, blocks, ends, one, exact)
     parts = Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)
-    tiled = [rows, cols]
+    tiled, lines = [rows, cols], lines_of_result(kernel, op)
     if pair is None:
         total_of_all = _sum(parts, at)
     else:
-        total_of_all, tiled = _joined(parts, at, pair, one, exact)
+        total_of_all, tiled = _joined(parts, at, pair, one, exact, lines is None)
     if kernel.peaks:
         program.body += note_samples(
             kernel.peaks,
@@ -169,9 +170,12 @@ def contract(
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all
     ending.before = loaded(program.body)
-    folded = rows if folded_side(kernel) == "M" else cols
+    folded = rows if folded_side(kernel, op) == "M" else cols
     length = length_of_windows(kernel)
-    if length:
+    if lines is not None:
+        along = tiled[1] if pair is not None else folded
+        program.body += in_lines(kernel, program, ending, tiled, along, lines, blocks, tile, one, exact, ends)
+    elif length:
         program.body += pooled(kernel, program, ending, (rows, cols), folded, length, blocks, tile, one, exact, ends)
     else:
         ending.reduced_axis = folded if kernel.folds else None
@@ -200,6 +204,8 @@ def contract(
         program.tiling += (
             f" Each {length} {'rows' if folded is rows else 'columns'} are a window, of which it stores the result."
         )
+    if lines is not None:
+        program.tiling += f" It has whole lines of {lines.length} results along the last dimension, and reduces each."
     if group is not None:
         program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program
@@ -253,9 +259,16 @@ def _nearest(terms: tuple[Expr, Expr], which: tuple[bool, bool]) -> tuple[Expr, 
 
 
 def _joined(
-    parts: Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, one: tuple[bool, ...], exact: tuple[bool, ...]
+    parts: Parts,
+    at: dict[str, sympy.Expr],
+    pair: sympy.Symbol,
+    one: tuple[bool, ...],
+    exact: tuple[bool, ...],
+    stored: bool,
 ) -> tuple[Ref, list[Axis]]:
     """Both phases along ``pair``, whose results alternate, as one tile with twice the rows; the axes as its dimensions lie.
+
+    ``stored``: as such a tile, and not in another shape: then its rows and columns are given their indices here.
 
     Alone each phase stores every second element, which takes 1.6 times as long (docs/performance.md).
     """
@@ -268,23 +281,12 @@ def _joined(
         found.append(dataclasses.replace(summed, variable=kept))
     both = Axis(parts.rows.variable, [*parts.rows.atoms, pair], "tile")
     blocks = blocks | {"M": program.block("BLOCK_PAIRS", 2 * parts.tile.m)}
-    program.body += places(both, parts.cols, blocks, parts.ends, one, exact, pairs=True)
+    if stored:
+        program.body += places(both, parts.cols, blocks, parts.ends, one, exact, pairs=True)
     axes = frozenset({both, parts.cols})
     result = Ref(program.arguments.variable("both"), axes, torch.float32)
     program.body.append(Set(result.variable, Joined(found[0], found[1], (blocks["N"], blocks["M"]), axes)))
     return result, [parts.cols, both]
-
-
-def exchanged(op: Contract) -> Contract:
-    """The same product with its operands exchanged: its rows are the columns of the other's."""
-    return dataclasses.replace(
-        op,
-        left=op.right,
-        right=op.left,
-        left_axes=op.right_axes,
-        right_axes=op.left_axes,
-        nearest=(op.nearest[1], op.nearest[0]),
-    )
 
 
 def _leave_in_range(exact: Exact, arguments: Arguments) -> list[Statement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -171,6 +172,18 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
         for group in (found.rows, found.cols):
             group.sort(key=kernel.domain.reduced.__contains__)
     return found
+
+
+def exchanged(op: Contract) -> Contract:
+    """The same product with its operands exchanged: its rows are the columns of the other's."""
+    return dataclasses.replace(
+        op,
+        left=op.right,
+        right=op.left,
+        left_axes=op.right_axes,
+        right_axes=op.left_axes,
+        nearest=(op.nearest[1], op.nearest[0]),
+    )
 
 
 def alternating(kernel: Kernel, atoms: ContractAtoms) -> sympy.Symbol | None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+import sympy
+
+from ..graph.value import Contract
 from ..kernel.execution_plan import Hints, Kernel, hint
 from ..kernel.ir import Axis, Number, Variable
-from .extents import contract_atoms, multiplied, power_of_two, split_in_tile, total
+from .extents import alternating, contract_atoms, exchanged, multiplied, power_of_two, split_in_tile, total
 from .schedules import Product
 from .target import Target
 from .tilings import Tiling, chunk_length
@@ -24,9 +27,53 @@ _HELD, _HELD_TO_STORE, _HELD_SPLIT = 128, 64, 32
 _ROWS, _COLUMNS = 64, 32
 
 
-def folded_side(kernel: Kernel) -> Literal["M", "N"] | None:
-    """Whether a product's kernel reduces its rows or its columns, all of them or windows of these; None where it reduces something else."""
-    atoms, reduced = contract_atoms(kernel), kernel.domain.reduced
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """Lines of a result along its last dimensions, which its kernel reduces and stores: each ``length`` neighbours of a tile's rows, or columns (``side``).
+
+    ``pair``: the two phases of a transposed convolution whose results alternate in a line; a tile of both (``Product.joined``) has it whole.
+    """
+
+    side: Literal["M", "N"]
+    length: int
+    pair: sympy.Symbol | None
+
+
+def lines_of_result(kernel: Kernel, op: Contract | None = None) -> Lines | None:
+    """The lines that a product's kernel reduces and stores, each of a power of two of elements; None where it reduces something else.
+
+    ``op``: the kernel's product as a schedule takes it, where that is not as it stands in the graph.
+    """
+    atoms, reduced = contract_atoms(kernel, op), kernel.domain.reduced
+    if not kernel.folds or kernel.partials or not reduced or not _stores_all(kernel):
+        return None
+    every, length = [*atoms.rows, *atoms.cols, *atoms.batch], total(kernel.domain, reduced)
+    if len(set(every)) < len(every) or not length.is_Integer or power_of_two(int(length)) != length:
+        return None
+    pair = reduced[-1] if reduced[-1] in atoms.batch else None
+    if pair is not None and alternating(kernel, atoms) != pair:
+        return None
+    places = reduced if pair is None else reduced[:-1]
+    for side, group in (("M", atoms.rows), ("N", atoms.cols)):
+        if places and len(group) > len(places) and group[-len(places) :] == places:
+            return Lines("M" if side == "M" else "N", int(length), pair)
+    return None
+
+
+def _stores_all(kernel: Kernel) -> bool:
+    """Whether it stores a result for each element that it reduces."""
+    reduced = set(kernel.domain.reduced)
+    return any(reduced & kernel.domain.resolve(e).free_symbols for _, index in kernel.stores for e in index)
+
+
+def folded_side(kernel: Kernel, op: Contract | None = None) -> Literal["M", "N"] | None:
+    """Whether a product's kernel reduces its rows or its columns, all of them, or windows or lines of these; None where it reduces something else.
+
+    ``op``: as for ``lines_of_result``.
+    """
+    if (lines := lines_of_result(kernel, op)) is not None:
+        return lines.side
+    atoms, reduced = contract_atoms(kernel, op), kernel.domain.reduced
     if not kernel.folds or not reduced:
         return None
     if reduced in (atoms.rows, atoms.cols):
@@ -43,7 +90,7 @@ def length_of_windows(kernel: Kernel) -> int:
     two letters of the product go along one axis of the result, so that a tile's rows and columns are not the elements that are reduced.
     """
     atoms, reduced = contract_atoms(kernel), kernel.domain.reduced
-    if not kernel.folds or kernel.partials or not reduced or reduced in (atoms.rows, atoms.cols):
+    if not kernel.folds or kernel.partials or not reduced or reduced in (atoms.rows, atoms.cols) or _stores_all(kernel):
         return 0
     every = [*atoms.rows, *atoms.cols, *atoms.batch]
     if len(set(every)) < len(every) or reduced not in (group[-len(reduced) :] for group in (atoms.rows, atoms.cols)):
@@ -60,6 +107,9 @@ def of_product(tiled: list[Axis], folded: Axis, blocks: dict[str, Variable]) -> 
 
 def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hints) -> list[Product]:
     """``tiles`` with all that is reduced in each; none where they cannot have it."""
+    for op in (kernel.product, exchanged(kernel.product)):
+        if (lines := lines_of_result(kernel, op)) is not None:
+            return _with_whole_lines(kernel, tiles, lines, op is not kernel.product, target)
     side, atoms = folded_side(kernel), contract_atoms(kernel)
     if side is None:
         return []
@@ -68,8 +118,7 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
     count = hint(total(kernel.domain, atoms.rows if side == "M" else atoms.cols), hints)
     if kernel.partials:
         count = chunk_length(kernel)
-    reduced = set(kernel.domain.reduced)
-    stores_all = any(reduced & kernel.domain.resolve(e).free_symbols for _, index in kernel.stores for e in index)
+    stores_all = _stores_all(kernel)
     itemsize, split = multiplied(kernel.product).itemsize, any(split_in_tile(kernel.product))
     sizes = 4 if split or kernel.peaks else itemsize, 4 if split else itemsize  # on chip
     found = []
@@ -80,6 +129,37 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
                 held = min(held, _HELD_SPLIT if kernel.product.planes else _HELD_TO_STORE)
             if itemsize > 1 and not tile.exchanged and not (tile.joined and side == "M"):
                 found.append(_whole(tile, side, count, twice * held, sizes, target))
+    return list(dict.fromkeys(found))
+
+
+def _with_whole_lines(
+    kernel: Kernel, tiles: list[Product], lines: Lines, turned: bool, target: Target
+) -> list[Product]:
+    """``tiles`` with whole lines in each: as few rows, then columns, as leave no more products to a thread than it holds.
+
+    ``turned``: the lines are lines of the product with its operands exchanged. Those of two phases are in joined tiles alone, which what
+    seldom runs has, too.
+    """
+    product = kernel.product
+    few = any(split_in_tile(product)) or product.planes or multiplied(product).itemsize == 4
+    both, held = 2 if lines.pair is not None else 1, _HELD_SPLIT if few else _HELD_TO_STORE
+    along = lines.length // both
+    found = []
+    for tile in tiles:
+        if kernel.exact:
+            tile = dataclasses.replace(tile, joined=both == 2, exchanged=turned)
+        if tile.joined != (both == 2) or tile.exchanged != turned or multiplied(product).itemsize == 1:
+            continue
+        whole, other = (tile.m, tile.n) if lines.side == "M" else (tile.n, tile.m)
+        shortest, least = (_ROWS, _COLUMNS) if lines.side == "M" else (_COLUMNS, _ROWS)
+        whole, most = max(whole, along), held * target.warp_size * tile.warps // both
+        while whole * other > most and whole > max(along, shortest):
+            whole //= 2
+        while whole * other > most and other > least:
+            other //= 2
+        m, n = (whole, other) if lines.side == "M" else (other, whole)
+        if m * n <= 2 * most:
+            found.append(dataclasses.replace(tile, m=m, n=n))
     return list(dict.fromkeys(found))
 
 

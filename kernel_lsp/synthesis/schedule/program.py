@@ -81,8 +81,8 @@ class Program:
     )  # of atoms: what their part of a flat index is called
 
     def block(self, name: str, value: Constant) -> Variable:
-        """A constant of the launch called ``name``."""
-        variable = Variable(name, fixed=True)
+        """A constant of the launch called ``name``, one and the same each time that it is asked for."""
+        variable = next((known for known in self.blocks if known.wanted == name), Variable(name, fixed=True))
         self.blocks[variable] = value
         return variable
 

@@ -69,7 +69,7 @@ def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling, chunk: Expr | 
         if keeps_nan(v) and not isinstance(term, Ref):
             term = builder.assign(variable_name(op.operand), term, op.operand.dtype)
         # Where a NaN is kept the term is a name, since Triton's max, min and argmax drop NaN.
-        result: Expr = FoldAxis(op.kind, term, tiling.reduced, tiling.place, tiling.rank == 2, keeps_nan(v), v.dtype)
+        result: Expr = FoldAxis(op.kind, term, tiling.reduced, tiling.place, tiling.rank > 1, keeps_nan(v), v.dtype)
         if builder.uses.get(builder.key(v, kernel.placed[v]), 1) > 1 or v.name:
             result = builder.assign(variable_name(v), result, v.dtype)
         builder.reduced[v] = result
