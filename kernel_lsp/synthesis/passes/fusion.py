@@ -76,7 +76,7 @@ def epilogues(
             if taken.get(v, product) is not product:
                 break
             if isinstance(v.op, View) and v.op.operand is end and users.get(end) == [v]:
-                if folded and windows is None and _pools(v, users.get(v, [])):
+                if folded and windows is None and small is None and _pools(v, users.get(v, [])):
                     windows = v
                 elif not (v.op.map.keeps_order or (folded and v.op.map.permutation)):
                     break

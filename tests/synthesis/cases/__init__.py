@@ -20,6 +20,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     indexing,
     long_rows,
     losses,
+    normed_lines,
     norms,
     pointwise,
     pointwise_convolutions,
