@@ -67,6 +67,7 @@ def epilogues(
         inside, cut, end, shape = {product}, product, product, product.shape
         small: Shape | None = None  # what reductions give
         windows: Value | None = None  # what is pooled
+        turned = False  # dimensions were exchanged
         own = order.bit(product)
         for v in order.below(product):
             if any(o in outputs for o in inside if o is not cut) or cut in outputs:
@@ -81,6 +82,7 @@ def epilogues(
                 elif not (v.op.map.keeps_order or (folded and v.op.map.permutation)):
                     break
                 inside.add(v)
+                turned = turned or not v.op.map.keeps_order
                 end, shape, small = v, v.shape, None  # of what is cut
                 continue
             if windows is not None and isinstance(v.op, Reduce) and v.op.operand is windows:
@@ -88,7 +90,7 @@ def epilogues(
             elif (
                 folded
                 and windows is None
-                and (_folds_a_side(v, product, shape) or _folds_lines(v, product, shape))
+                and (_folds_a_side(v, product, shape) or (not turned and _folds_lines(v, product, shape)))
                 and (small is None or same_shape(v.shape, small))
             ):
                 small = v.shape
