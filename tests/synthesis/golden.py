@@ -85,6 +85,7 @@ _LIKE_ANOTHER = (
         "pooled_softmax",
         "pooled_planes",
     ),
+    "lines_",
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),
@@ -92,6 +93,7 @@ _ALSO = (
     *("attention_masked", "attention_causal_more_keys"),
     *("collapsed_linear", "collapsed_transposed", "collapsed_transposed_strided", "collapsed_transposed3d_depth"),
     *("collapsed_pool", "collapsed_pools"),
+    "lines_pairs",
     *("in_tiles_group_norm", "in_tiles_float16_pool", "in_tiles_batch_norm", "in_tiles_stored"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
