@@ -135,32 +135,38 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
 def _with_whole_lines(
     kernel: Kernel, tiles: list[Product], lines: Lines, turned: bool, target: Target
 ) -> list[Product]:
-    """``tiles`` with whole lines in each: as few rows, then columns, as leave no more products to a thread than it holds.
+    """``tiles`` with whole lines in each; then the same with eight warps, which may be larger; then no larger ones with eight.
 
     ``turned``: the lines are lines of the product with its operands exchanged. Those of two phases are in joined tiles alone, which what
     seldom runs has, too.
     """
-    product = kernel.product
+    product, joined = kernel.product, lines.pair is not None
     few = any(split_in_tile(product)) or product.planes or multiplied(product).itemsize == 4
-    both, held = 2 if lines.pair is not None else 1, _HELD_SPLIT if few else _HELD_TO_STORE
-    along = lines.length // both
-    found = []
-    for tile in tiles:
-        if kernel.exact:
-            tile = dataclasses.replace(tile, joined=both == 2, exchanged=turned)
-        if tile.joined != (both == 2) or tile.exchanged != turned or multiplied(product).itemsize == 1:
-            continue
-        whole, other = (tile.m, tile.n) if lines.side == "M" else (tile.n, tile.m)
-        shortest, least = (_ROWS, _COLUMNS) if lines.side == "M" else (_COLUMNS, _ROWS)
-        whole, most = max(whole, along), held * target.warp_size * tile.warps // both
-        while whole * other > most and whole > max(along, shortest):
-            whole //= 2
-        while whole * other > most and other > least:
-            other //= 2
-        m, n = (whole, other) if lines.side == "M" else (other, whole)
-        if m * n <= 2 * most:
-            found.append(dataclasses.replace(tile, m=m, n=n))
-    return list(dict.fromkeys(found))
+    held = (_HELD_SPLIT if few else _HELD_TO_STORE) * target.warp_size
+    if kernel.exact:  # seldom runs: one tile
+        tiles = [dataclasses.replace(tile, joined=joined, exchanged=turned) for tile in tiles[:1]]
+    fit = [t for t in tiles if (t.joined, t.exchanged) == (joined, turned) and multiplied(product).itemsize > 1]
+    found = [_in_lines(tile, lines, held) for tile in fit]
+    if not kernel.exact:
+        found += [_in_lines(dataclasses.replace(tile, warps=8), lines, held) for tile in fit]
+        found += [dataclasses.replace(tile, warps=8) for tile in found]
+    most = {tile: 2 * held * tile.warps // (2 if joined else 1) for tile in found}
+    return [tile for tile in most if tile.m * tile.n <= most[tile]]
+
+
+def _in_lines(tile: Product, lines: Lines, held: int) -> Product:
+    """``tile`` with whole lines, and as few rows, then columns, as leave no more than ``held`` products to a warp, if it can have so few."""
+    both = 1 if lines.pair is None else 2
+    along, most = lines.length // both, held * tile.warps // both
+    whole, other = (tile.m, tile.n) if lines.side == "M" else (tile.n, tile.m)
+    shortest, least = (_ROWS, _COLUMNS) if lines.side == "M" else (_COLUMNS, _ROWS)
+    whole = max(whole, along)
+    while whole * other > most and whole > max(along, shortest):
+        whole //= 2
+    while whole * other > most and other > least:
+        other //= 2
+    m, n = (whole, other) if lines.side == "M" else (other, whole)
+    return dataclasses.replace(tile, m=m, n=n)
 
 
 def _whole(tile: Product, side: str, count: int, most: int, sizes: tuple[int, int], target: Target) -> Product:

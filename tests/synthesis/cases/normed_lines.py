@@ -152,6 +152,4 @@ lines(
     **HALF,
 )
 lines("pairs_cut", nn.ConvTranspose2d, (16, 20, (3, 4), 2, 1), 8, norm, lambda n: [r(2, 16, 3 + n, 4)], **HALF)
-lines(
-    "pairs_one_image", nn.ConvTranspose1d, (16, 20, 4, 2, 1), 32, norm, lambda n: [r(1, 16, 16)], steps=(0,), **HALF
-)
+lines("pairs_one_image", nn.ConvTranspose1d, (16, 20, 4, 2, 1), 32, norm, lambda n: [r(1, 16, 16)], steps=(0,), **HALF)
