@@ -120,7 +120,6 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
         count = chunk_length(kernel)
     stores_all = _stores_all(kernel)
     itemsize, split = multiplied(kernel.product).itemsize, any(split_in_tile(kernel.product))
-    sizes = 4 if split or kernel.peaks else itemsize, 4 if split else itemsize  # on chip
     found = []
     for twice in (1, 2):
         for tile in tiles:
@@ -128,8 +127,18 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
             if kernel.partials:  # those of planes are summed apart, and what is reduced stays for the variance
                 held = min(held, _HELD_SPLIT if kernel.product.planes else _HELD_TO_STORE)
             if itemsize > 1 and not tile.exchanged and not (tile.joined and side == "M"):
-                found.append(_whole(tile, side, count, twice * held, sizes, target))
-    return list(dict.fromkeys(found))
+                found.append(_whole(tile, side, count, twice * held, target))
+    return list(dict.fromkeys(_on_chip(kernel, tile, target) for tile in found))
+
+
+def _on_chip(kernel: Kernel, tile: Product, target: Target) -> Product:
+    """``tile`` with no more stages than shared memory holds."""
+    itemsize, split = multiplied(kernel.product).itemsize, any(split_in_tile(kernel.product))
+    left, right = 4 if split or kernel.peaks else itemsize, 4 if split else itemsize
+    stages = tile.stages
+    while stages > 1 and (tile.m * left + tile.n * right) * tile.k * stages > target.shared_memory:
+        stages -= 1
+    return dataclasses.replace(tile, stages=stages)
 
 
 def _with_whole_lines(
@@ -151,7 +160,7 @@ def _with_whole_lines(
         found += [_in_lines(dataclasses.replace(tile, warps=8), lines, held) for tile in fit]
         found += [dataclasses.replace(tile, warps=8) for tile in found]
     most = {tile: 2 * held * tile.warps // (2 if joined else 1) for tile in found}
-    return [tile for tile in most if tile.m * tile.n <= most[tile]]
+    return list(dict.fromkeys(_on_chip(kernel, tile, target) for tile in most if tile.m * tile.n <= most[tile]))
 
 
 def _in_lines(tile: Product, lines: Lines, held: int) -> Product:
@@ -169,11 +178,8 @@ def _in_lines(tile: Product, lines: Lines, held: int) -> Product:
     return dataclasses.replace(tile, m=m, n=n)
 
 
-def _whole(tile: Product, side: str, count: int, most: int, sizes: tuple[int, int], target: Target) -> Product:
-    """``tile`` with ``count`` rows, or columns, and as many of the others as leave ``most`` products to a thread.
-
-    ``sizes``: bytes of an element of the left operand on chip, and of the right one.
-    """
+def _whole(tile: Product, side: str, count: int, most: int, target: Target) -> Product:
+    """``tile`` with ``count`` rows, or columns, and as many of the others as leave ``most`` products to a thread."""
     whole, least = max(16, power_of_two(count)), _COLUMNS if side == "M" else _ROWS
     other, warps = (tile.n if side == "M" else tile.m), tile.warps
     both = 2 if tile.joined else 1
@@ -182,7 +188,4 @@ def _whole(tile: Product, side: str, count: int, most: int, sizes: tuple[int, in
     if both * whole * other > most * target.warp_size * warps:
         warps = 8
     m, n = (whole, other) if side == "M" else (other, whole)
-    stages = tile.stages
-    while stages > 1 and (m * sizes[0] + n * sizes[1]) * tile.k * stages > target.shared_memory:
-        stages -= 1
-    return dataclasses.replace(tile, m=m, n=n, warps=warps, stages=stages)
+    return dataclasses.replace(tile, m=m, n=n, warps=warps)
