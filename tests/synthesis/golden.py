@@ -95,6 +95,7 @@ _ALSO = (
     *("collapsed_pool", "collapsed_pools"),
     "lines_pairs",
     *("in_tiles_group_norm", "in_tiles_float16_pool", "in_tiles_batch_norm", "in_tiles_stored"),
+    *("in_tiles_phases_cut", "in_tiles_float16_phases"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
 #: Make test writes and runs every second one of these. Make test-slow writes half of the rest; make test-cases writes the others, and runs the rest.

@@ -116,10 +116,9 @@ class Kernel:
     @property
     def outputs(self) -> list[Value]:
         """What it fills: each has memory of its own, which other kernels fill, too, where it stores one piece of it."""
-        if self.partials:
-            return [*(v for v, _ in self.stores[: -len(self.partials)]), *self.partials, *self.peaks]
         filled = self.whole or self.cut
-        return [*([filled] if filled is not None else [v for v, _ in self.stores]), *self.peaks]
+        whole = [v for v, _ in self.stores[: len(self.stores) - len(self.partials)]]
+        return [*([filled] if filled is not None and whole else whole), *self.partials, *self.peaks]
 
     @property
     def results(self) -> list[Value]:
@@ -133,6 +132,8 @@ class Kernel:
 
     def destination(self, value: Value, index: Index) -> tuple[Value, Index]:
         """What has the memory for a stored value, and where in that the element at ``index`` goes, if there is a place."""
+        if any(value is part for part, _ in self.stores[len(self.stores) - len(self.partials) :]):
+            return value, index
         if self.cut is not None:
             return self.cut, index
         if self.whole is None:

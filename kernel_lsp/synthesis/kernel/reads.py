@@ -43,7 +43,8 @@ def calls_library(kernel: Kernel) -> bool:
         v = stack.pop()
         if v in seen or v in known:
             continue
-        if isinstance(v.op, Pointwise) and FUNCTIONS[v.op.function].library:
+        function = FUNCTIONS.get(v.op.function) if isinstance(v.op, Pointwise) else None  # a constant has none
+        if function is not None and function.library:
             return True
         seen.add(v)
         stack.extend(operands(v))

@@ -74,7 +74,12 @@ OPERATORS: dict[str, Operator] = {}
 #: What the named operations compute (``Value.meaning``), for the line under a kernel's formula: name → definition.
 DEFINITIONS: dict[str, str] = {
     # of what ``passes/tile_parts.py`` makes
-    "squares_about_mean": "squares_about_mean(v) = sum((v - mean(v))^2), per tile and channel"
+    "squares_about_mean": "squares_about_mean(v) = sum((v - mean(v))^2), per tile and channel",
+    **{
+        f"{kind}_of_tile": f"{kind}_of_tile(v) = {kind}(v), per tile and channel, of the pixels that the result has"
+        for kind in ("sum", "max", "min", "amax", "amin")
+    },
+    "pixels_of_tile": "pixels_of_tile(v) = how many pixels of v the result has, per tile",
 }
 
 

@@ -34,7 +34,7 @@ from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.execution_plan import Kernel, fold_operand_index
 from .accesses import accessed, leaf_accessed
 from .index_assignment import place_reduction
-from .tile_parts import of_a_tile
+from .tile_parts import map_of_phases, of_a_tile
 
 #: The most rows, or columns, of a product that one tile has whole, so that its kernel can fold over them.
 MOST_FOLDED = 256
@@ -316,10 +316,10 @@ def place_product(
         Materialise, Unalignable: as ``index_assignment.place``.
     """
     domain = Domain()
-    roots = [root] if needed else []
+    roots, seen = [root] if needed else [], map_of_phases(partials)
     if partials:
         wholes, after = of_a_tile(partials)
-        roots, between = [*roots, *wholes], [*between, *after]
+        roots, between = [*(roots if seen is None else []), *wholes], [*between, *after]
     folds = [v for v in between if isinstance(v.op, Fold)]
     if not folds:
         domain.origin = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
@@ -328,6 +328,8 @@ def place_product(
         try:
             if folds:
                 place_reduction(kernel, between, roots)
+                if needed and seen is not None:
+                    kernel.stores.insert(0, (root, domain.at(seen, kernel.operand_index)))
             else:
                 kernel.stores = [(root, domain.origin)]
             trace_product(kernel, stored)

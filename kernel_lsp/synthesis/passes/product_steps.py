@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..graph.order import Order
-from ..graph.value import Contract, Fold, Partial, Sample, Value, View, operands
+from ..graph.value import Contract, Fold, Sample, Value, View, operands
 from ..kernel.domain import Unalignable
 from ..kernel.execution_plan import Materialise
 from ..kernel.reads import beneath
 from .chains import between, computed_on_the_way, place_chain
 from .fusion import addressable, cheap_prologue, needed_again, place_product, planes, rounding, seldom_prologue
 from .host_views import APART
-from .tile_parts import PIXELS
+from .tile_parts import by_phases, partials_of
 
 if TYPE_CHECKING:
     from .regions import Planner
@@ -81,15 +80,11 @@ def store_product(
         planner.append(again, [])
 
 
-def partials_of(order: Order, root: Value) -> list[Value]:
-    """What the tiles of the product that ``root`` completes come to."""
-    return [v for v in order.users.get(root, []) if isinstance(v.op, Partial) and v.op.length == PIXELS]
-
-
 def _needed(planner: Planner, root: Value) -> bool:
     """Whether anything reads ``root`` itself."""
+    parts = partials_of(planner.order, root)
     users = planner.order.users.get(root, [])
-    return root in planner.graph.outputs or len(users) > len(partials_of(planner.order, root))
+    return root in planner.graph.outputs or any(not by_phases(v) and v not in parts for v in users)
 
 
 def _instead(planner: Planner, root: Value, product: Value, cut: Value | None) -> None:

@@ -36,9 +36,10 @@ from .cuts import is_cut
 from .fusion import epilogues
 from .host_views import APART, filled, on_host
 from .index_assignment import place
-from .product_steps import Unchained, partials_of, store_product
+from .product_steps import Unchained, store_product
 from .recomputing import in_several, repeated
 from .recurrence_placement import place_recurrence, results_of
+from .tile_parts import PIXELS, by_phases, of_a_tile, partials_of, root_of
 
 
 def plan(
@@ -207,7 +208,7 @@ class Planner:
                 )  # kernels read what it views: its own elements may lie in another order
                 self.viewed.add(value)
             elif isinstance(value.op, Partial):
-                root = value.op.operand
+                root = root_of(value)
                 if value in partials_of(self.order, root) and root in self.completes and root not in self.plan.stored:
                     self.store(root, [])
                 if value not in self.plan.stored:
@@ -229,7 +230,7 @@ class Planner:
         """Whether nothing but ``view`` needs what it views, and that is not stored."""
         (whole,) = operands(view)
         unread = whole not in self.graph.outputs and whole not in self.plan.stored
-        return unread and len(self.order.users[whole]) == 1
+        return unread and sum(not by_phases(v) for v in self.order.users[whole]) == 1
 
     def append(self, step: Step, values: list[Value]) -> None:
         """Plan ``step``, which stores ``values``."""
@@ -315,8 +316,12 @@ class Planner:
         """The buffers of split reductions of the same elements: the kernel of the reductions, each program taking one chunk."""
         op = value.op
         assert isinstance(op, Partial)
-        together = [v for v in self.order.values if isinstance(v.op, Partial) and _same_chunks(v.op, op)]
-        wholes = [_whole(v) for v in together]
+        if op.length == PIXELS:
+            together = partials_of(self.order, root_of(value))
+            wholes, _ = of_a_tile(together)
+        else:
+            together = [v for v in self.order.values if isinstance(v.op, Partial) and _same_chunks(v.op, op)]
+            wholes = [_whole(v) for v in together]
         kernel = self.placed(wholes)
         if len(kernel.folds) > len(wholes):
             self.store(op.operand, [])

@@ -137,9 +137,10 @@ def contract(
     pair = alternating(kernel, atoms) if tile.joined else None
     batch = [atom for atom in atoms.batch if atom is not pair]
     phases = bool(batch) and all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
+    some = bool(kernel.partials) and any(program.part_names.get(atom, "").startswith("phase") for atom in batch)
     # Phases of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
-    together = phases or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
-    name_of_batch = "phase" if phases else "image" if kernel.partials else "batch"
+    together = phases or some or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
+    name_of_batch = "phase" if phases else "image" if kernel.partials and not some else "batch"
     begun, programs = len(program.body), _programs(tile, m, n, total(domain, batch))
     axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch, programs > 0)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
@@ -170,7 +171,8 @@ def contract(
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all
     ending.before = loaded(program.body)
-    folded = rows if folded_side(kernel, op) == "M" else cols
+    both = rows if pair is None else tiled[-1]
+    folded = both if folded_side(kernel, op) == "M" else cols
     length = length_of_windows(kernel)
     if lines is not None:
         along = tiled[1] if pair is not None else folded
@@ -179,8 +181,8 @@ def contract(
         program.body += pooled(kernel, program, ending, (rows, cols), folded, length, blocks, tile, one, exact, ends)
     else:
         ending.reduced_axis = folded if kernel.folds else None
-        chunk = Ref(fixed("row_block" if folded is rows else "col_block"))
-        program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk)
+        chunk = Ref(fixed("col_block" if folded is cols else "row_block"))
+        program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk, pair)
     if programs:
         in_turn(program, begun, one, arguments.size(total(domain, batch)) if batch else None, programs)
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
@@ -199,7 +201,12 @@ def contract(
         program.axes = program.axes.replace("taps of the filter", "the phase's taps of the filter")
         program.axes += _PHASES.format(_LEFT_OUT if _end_early(op, at, outer, tile) else _MASKED)
     if kernel.partials:
-        program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; later kernels put the tiles together."
+        side, of_one = "columns" if folded is cols else "rows", " and phase" if some and pair is None else ""
+        program.tiling += (
+            f" It reduces its {side}, which are pixels of one image{of_one}; later kernels put the tiles together."
+        )
+        if pair is not None:
+            program.tiling += " What both phases come to is the part of the first; that of the second has no pixel."
     if length:
         program.tiling += (
             f" Each {length} {'rows' if folded is rows else 'columns'} are a window, of which it stores the result."

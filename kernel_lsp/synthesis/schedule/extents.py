@@ -189,7 +189,8 @@ def exchanged(op: Contract) -> Contract:
 def alternating(kernel: Kernel, atoms: ContractAtoms) -> sympy.Symbol | None:
     """The atom of a contraction's batch, of two places, whose results lie in turn in memory: two phases of a transposed convolution."""
     found: set[sympy.Symbol] = {a for a in atoms.batch if kernel.domain.size[a] == 2}
-    for value, index in kernel.stores:
+    whole = kernel.stores[: len(kernel.stores) - len(kernel.partials)]
+    for value, index in whole:
         filled, at = kernel.destination(value, index)
         try:
             coefficients, _ = kernel.domain.terms(offset(at, filled.shape))
@@ -198,7 +199,7 @@ def alternating(kernel: Kernel, atoms: ContractAtoms) -> sympy.Symbol | None:
         if not any(coefficients.get(a) == 2 for a in atoms.rows):
             return None
         found &= {a for a in found if coefficients.get(a) == ONE}
-    return min(found, key=str, default=None) if kernel.stores else None
+    return min(found, key=str, default=None) if whole else None
 
 
 def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, torch.dtype]:

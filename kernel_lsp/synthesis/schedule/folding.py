@@ -126,7 +126,9 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
             held = _HELD_SPLIT if split or itemsize == 4 else _HELD_TO_STORE if stores_all or tile.joined else _HELD
             if kernel.partials:  # those of planes are summed apart, and what is reduced stays for the variance
                 held = min(held, _HELD_SPLIT if kernel.product.planes else _HELD_TO_STORE)
-            if itemsize > 1 and not tile.exchanged and not (tile.joined and side == "M"):
+            if tile.joined and kernel.partials:  # with more of them what follows spills
+                held = min(held, 2 * tile.m * tile.n // (tile.warps * target.warp_size))
+            if itemsize > 1 and not tile.exchanged and not (tile.joined and side == "M" and not kernel.partials):
                 found.append(_whole(tile, side, count, twice * held, target))
     return list(dict.fromkeys(_on_chip(kernel, tile, target) for tile in found))
 

@@ -54,8 +54,13 @@ def reduction(
     return program
 
 
-def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling, chunk: Expr | None = None) -> list[Statement]:
-    """Statements of a program that holds its elements whole. ``chunk``: which chunk they are, where the kernel fills partials."""
+def in_one_tile(
+    kernel: Kernel, builder: Builder, tiling: Tiling, chunk: Expr | None = None, pair: sympy.Symbol | None = None
+) -> list[Statement]:
+    """Statements of a program that holds its elements whole. ``chunk``: which chunk they are, where the kernel fills partials.
+
+    ``pair``: an atom of two places that ``tiling`` reduces, too, though the partials have a place for each.
+    """
     for v in kernel.folds:
         builder.count(fold_of(v).operand, _operand_index(kernel, plain(v)))
     for v, index in kernel.stores:
@@ -65,7 +70,13 @@ def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling, chunk: Expr | 
         if isinstance(op, Scan):
             builder.reduced[v] = _scanned_tile(kernel, builder, v, tiling)
             continue
-        term = _masked(_operand(kernel, builder, one), one, tiling)
+        operand = _operand(kernel, builder, one)
+        term = _masked(operand, one, tiling)
+        if chunk is not None and (pair is not None or tiling.reduced in operand.axes):
+            for axis in (
+                tiling.axes
+            ):  # of what varies along the reduced one alone each thread would hold all (docs/performance.md)
+                term = spread(term, axis)
         if keeps_nan(v) and not isinstance(term, Ref):
             term = builder.assign(variable_name(op.operand), term, op.operand.dtype)
         # Where a NaN is kept the term is a name, since Triton's max, min and argmax drop NaN.
@@ -76,7 +87,7 @@ def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling, chunk: Expr | 
     builder.pad_hint = 0.0
     for v, index in kernel.stores[: len(kernel.stores) - len(kernel.partials)]:
         builder.store(v, index, kernel.destination(v, index))
-    return [*builder.lines, *_store_partials(kernel, builder, chunk or Ref(CHUNK_PLACE))]
+    return [*builder.lines, *_store_partials(kernel, builder, chunk or Ref(CHUNK_PLACE), pair)]
 
 
 def fold_of(v: Value) -> Fold:
@@ -201,23 +212,32 @@ def _before(kernel: Kernel, builder: Builder, v: Value) -> Expr:
     return before
 
 
-def _store_partials(kernel: Kernel, builder: Builder, chunk: Expr) -> list[Statement]:
-    """What the program's chunk, number ``chunk``, comes to, each at its place."""
+def _store_partials(kernel: Kernel, builder: Builder, chunk: Expr, pair: sympy.Symbol | None = None) -> list[Statement]:
+    """What the program's chunk, number ``chunk``, comes to, each at its place; at the second one of a ``pair`` what no element comes to."""
     wholes = kernel.stores[len(kernel.stores) - len(kernel.partials) :]
-    return [
-        _store_partial(kernel, builder, chunk, partial, *store)
-        for partial, store in zip(kernel.partials, wholes, strict=True)
-    ]
+    found: list[Statement] = []
+    for partial, (whole, index) in zip(kernel.partials, wholes, strict=True):
+        result = builder.reduced[whole]
+        if pair is None:
+            found.append(_store_partial(kernel, builder, chunk, partial, whole, index, result))
+            continue
+        none = Number(MONOIDS[fold_of(whole).kind].neutral)
+        for place, there in enumerate((result, none)):
+            at = tuple(e.xreplace({pair: sympy.Integer(place)}) for e in index)
+            found.append(_store_partial(kernel, builder, chunk, partial, whole, at, there))
+    return found
 
 
-def _store_partial(kernel: Kernel, builder: Builder, chunk: Expr, partial: Value, whole: Value, index: Index) -> Store:
+def _store_partial(
+    kernel: Kernel, builder: Builder, chunk: Expr, partial: Value, whole: Value, index: Index, result: Expr
+) -> Store:
     results = total(kernel.domain, kernel.domain.kept)
     where = chunk
     if results != ONE:
         within = builder.index(offset(index, whole.shape))
         where = apply("mul", where, builder.arguments.size(results))
         where = where if within == Number(0) else plus(where, within)
-    return Store(builder.arguments.outputs[partial], where, builder.reduced[whole], builder.masks(where.axes))
+    return Store(builder.arguments.outputs[partial], where, result, builder.masks(where.axes))
 
 
 def _loop(tiling: Tiling, inner: list[Statement]) -> For:

@@ -305,8 +305,10 @@ def _walked(
     if not emulated and phases:  # written by hand it took 302 µs beside 490 (docs/performance.md)
         others = any(2 * hint(numel(v.shape), hints) >= m * n * batch for v in kernel.leaves)
         tile = _PAIRS_WITH_LIBRARY if calls_library(kernel) else _PAIRS_WITH_OTHERS if others else _PAIRS
-        pairs = _fitted(tile, m, n, k, itemsize, target)
-        found.insert(0, dataclasses.replace(pairs, joined=True))
+        pairs = dataclasses.replace(_fitted(tile, m, n, k, itemsize, target), joined=True)
+        found.insert(0, pairs)
+        if kernel.partials:  # what is reduced stays in registers: 102 of a thread instead of 168 (docs/performance.md)
+            found.insert(0, dataclasses.replace(pairs, warps=8))
     return found
 
 

@@ -129,6 +129,104 @@ in_tiles(
     lambda n: [r(2, 3, 128 + 128 * n)],
     lambda: nn.InstanceNorm1d(6),
 )
+#: transposed convolutions with a stride, whose pixels alternate from phase to phase
+in_tiles(
+    "phases",  # of even sizes, so that each phase has all of its pixels
+    lambda: nn.ConvTranspose2d(3, 8, 4, 2, 1),
+    normed,
+    lambda n: [r(2 + n % 2, 3, 12 + n, 11)],
+    lambda: nn.GroupNorm(2, 8),
+)
+in_tiles(
+    "phases_cut",  # of odd sizes
+    lambda: nn.ConvTranspose2d(3, 6, 3, 2, 1),
+    lambda norm, y: (F.silu(norm(y)), y),
+    lambda n: [r(2, 3, 13 + n, 12)],
+    lambda: nn.InstanceNorm2d(6, affine=True),
+)
+in_tiles(
+    "phases_offset",  # variance about a mean that is much larger than it
+    lambda: nn.ConvTranspose2d(3, 4, 3, 2, 1),
+    lambda norm, y: norm(y * 0.01 + 30.0),
+    lambda n: [r(2, 3, 12 + n, 11)],
+    lambda: nn.GroupNorm(2, 4),
+    tolerance=2e-3,
+)
+in_tiles(
+    "phases_dilated",  # one axis of three phases, taps that are apart, and a last result that no tap reaches
+    lambda: nn.ConvTranspose1d(3, 6, 4, 3, 2, 2, dilation=2),
+    normed,
+    lambda n: [r(2, 3, 150 + 10 * n)],
+    lambda: nn.InstanceNorm1d(6),
+)
+in_tiles(
+    "phases_volume",
+    lambda: nn.ConvTranspose3d(2, 4, 3, (1, 2, 2), 1, bias=False),
+    normed,
+    lambda n: [r(2, 2, 3, 5 + n, 6)],
+    lambda: nn.BatchNorm3d(4),
+    ThenInTraining,
+    training=True,
+)
+in_tiles(
+    "phases_grouped",  # stored without what is cut off
+    lambda: nn.ConvTranspose2d(8, 6, 4, (3, 2), 1, groups=2),
+    lambda _, y: (y, y.amax((2, 3)), y.mean((1, 2, 3)), y.amin((2, 3), keepdim=True)),
+    lambda n: [r(2, 8, 9 + n, 10)],
+)
+in_tiles(
+    "phases_few",  # phases that have no pixel
+    lambda: nn.ConvTranspose2d(3, 4, 1, 3),
+    normed,
+    lambda n: [r(2, 3, (6, 1, 1, 2)[n], (5, 2, 1, 1)[n])],
+    lambda: nn.GroupNorm(1, 4),
+)
+
+
+def _with_nan(n: int) -> torch.Tensor:
+    x = r(3, 3, 20 + n)
+    x[0, 0, 5], x[1, 1, 7] = torch.nan, torch.inf
+    return x
+
+
+in_tiles(
+    "phases_with_nan",
+    lambda: nn.ConvTranspose1d(3, 4, 3, 2, 1),
+    lambda norm, y: (norm(y), y.amax(2), y.sum(2)),
+    lambda n: [_with_nan(n)],
+    lambda: nn.GroupNorm(2, 4),
+)
+in_tiles(
+    "float16_phases",
+    lambda: nn.ConvTranspose2d(16, 8, 3, 2, 1),
+    lambda norm, y: F.hardswish(norm(F.silu(y))),
+    lambda n: [r(2, 16, 12 + n, 13)],
+    lambda: nn.GroupNorm(2, 8),
+    **HALF,
+)
+in_tiles(
+    "float16_phases_huge",  # what float16 does not hold
+    lambda: nn.ConvTranspose2d(16, 8, 3, 2, 1),
+    normed,
+    lambda n: [r(2, 16, 12 + n, 13) * 1e5],
+    lambda: nn.InstanceNorm2d(8),
+    **HALF,
+)
+in_tiles(
+    "float16_phases_pool",  # never stored, so that phases need no pairs
+    lambda: nn.ConvTranspose2d(16, 8, 3, 2, 1, bias=False),
+    lambda _, y: (F.gelu(y).mean((2, 3)), F.gelu(y).amax((2, 3))),
+    lambda n: [r(2, 16, 12 + n, 13)],
+    **HALF,
+)
+in_tiles(
+    "planes_phases",
+    lambda: nn.ConvTranspose2d(16, 8, 3, 2, 1),
+    normed,
+    lambda n: [r(2, 16, 12 + n, 13)],
+    lambda: nn.InstanceNorm2d(8),
+    **PLANES,
+)
 in_tiles("no_batch", lambda: nn.Conv2d(3, 6, 3), lambda _, y: torch.relu(y).mean((1, 2)), lambda n: [r(3, 14 + n, 15)])
 in_tiles("kept_dims", lambda: nn.Conv2d(3, 6, 3), lambda _, y: y.amax((2, 3), keepdim=True), image(3, 14, 15))
 in_tiles(

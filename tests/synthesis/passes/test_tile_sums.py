@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import numel
+from kernel_lsp.synthesis.graph.value import Partial, numel
 from kernel_lsp.synthesis.kernel.execution_plan import Kernel, Planned, hint
 from kernel_lsp.synthesis.schedule.schedules import Product, Rows
 from kernel_lsp.synthesis.schedule.space import space
@@ -95,11 +95,61 @@ def test_each_tile_has_pixels_of_one_image() -> None:
 
 
 @pytest.mark.parametrize(
+    ("layer", "after", "kinds"),
+    [
+        (
+            nn.ConvTranspose2d(16, 64, 4, 2, 1),
+            normed,
+            ["squares", "squares", "sum"],
+        ),  # all phases have all of their pixels
+        (
+            nn.ConvTranspose2d(16, 64, 3, 2, 1),
+            normed,
+            ["squares", "squares", "sum"],
+        ),  # some have one row or column less
+        (nn.ConvTranspose2d(16, 64, 3, 2, 1, bias=False), functional.instance_norm, ["squares", "squares", "sum"]),
+        (nn.ConvTranspose2d(32, 64, 3, 2, 1, groups=2), lambda x: (x, x.amax((2, 3)), x.mean((2, 3))), ["amax", "sum"]),
+    ],
+)
+def test_each_tile_has_pixels_of_one_phase(
+    layer: nn.Module, after: Callable[[torch.Tensor], torch.Tensor], kinds: list[str]
+) -> None:
+    assert isinstance(layer, nn.ConvTranspose2d)
+    found = planned(layer, (64, layer.in_channels, 128, 128), after)
+    kernel = product(found)
+    assert sorted(v.op.kind for v in kernel.partials if isinstance(v.op, Partial)) == kinds
+    for part in kernel.partials:
+        assert tuple(hint(n, found.hints) for n in part.shape) == (128, 64, 64, 1, 2, 1, 2)
+    assert len(kernel.outputs) == 1 + len(kernel.partials)
+    for one in found.kernels:
+        if one.contract is not None:
+            assert {(t.n if one.exact else t.m) for t in space(one, H100, found.hints) if isinstance(t, Product)} == {
+                128
+            }
+
+
+def test_pairs_of_phases_are_reduced_together() -> None:
+    found = planned(nn.ConvTranspose2d(16, 64, 3, 2, 1), (64, 16, 128, 128), normed)
+    first, second, *others = space(product(found), H100, found.hints)
+    assert isinstance(first, Product) and isinstance(second, Product)
+    assert (first.joined, first.warps) == (True, 8) and (second.joined, second.warps) == (True, 4)
+    assert all(isinstance(tile, Product) and not tile.joined for tile in others)
+
+
+def test_phases_that_are_not_stored_need_no_pairs() -> None:
+    found = planned(nn.ConvTranspose2d(16, 64, 3, 2, 1), (64, 16, 128, 128), pooled)
+    assert len(product(found).outputs) == len(product(found).partials) == 1
+    assert not any(isinstance(tile, Product) and tile.joined for tile in space(product(found), H100, found.hints))
+
+
+@pytest.mark.parametrize(
     ("layer", "shape", "after"),
     [
         (nn.Conv2d(16, 64, 3), (1, 16, 32, 32), normed),  # two launches more take longer than what is read
         (nn.Conv2d(256, 256, 3, padding=1), (64, 256, 9, 9), normed),  # a third of each tile would be empty
-        (nn.ConvTranspose2d(16, 64, 4, 2, 1), (64, 16, 64, 64), normed),  # pixels of four phases
+        (nn.ConvTranspose2d(16, 64, 3, 2, 1, dilation=2), (64, 16, 64, 64), normed),  # zeros between the pixels
+        (nn.ConvTranspose2d(16, 64, 4, 2, 1), (16, 16, 9, 9), normed),  # a phase has two thirds of a tile
+        (nn.ConvTranspose2d(16, 64, 3, 2, 1), (64, 16, 64, 64), lambda x: functional.relu(x[..., 1:]).mean((2, 3))),
         (nn.Conv2d(8, 64, 3), (128, 8, 128, 128), lambda x: functional.relu(x).mean(3)),  # a part of the pixels
         (nn.Conv2d(8, 64, 3), (128, 8, 128, 128), lambda x: x * torch.tanh(x).mean((2, 3), keepdim=True)),
         (
