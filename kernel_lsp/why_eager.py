@@ -104,6 +104,15 @@ _VALUE_OR_ANOTHER = """            value = eval(side, names)
                 value = f"{'another' if one else 'a'} {kind}"
             words += f", but {side} is {value}"
 """
+#: a list of tensors is told without their elements, too
+_VALUE_IN_SHORT = _VALUE_OR_ANOTHER.replace(
+    "            words +=",
+    """            elif isinstance(value, (list, tuple, dict)):
+                held = value.values() if isinstance(value, dict) else value
+                if not all(isinstance(one, (int, float, str)) for one in held):
+                    value = f"a {type(value).__name__} of {len(value)}"
+            words +=""",
+)
 #: the condition that fails, in words; ``_LOOKED_UP`` before a parameter was called ``linear.bias`` where the condition looks it up
 _WORDS = _LOOKED_UP.replace(
     "return text, words", r"""return text, re.sub(r"\._(?:parameters|buffers|modules)\['(\w+)'\]", r".\1", words)"""
@@ -149,7 +158,7 @@ def _first_that_fails(kernel, *args, **kwargs):
             if eval(code, names):
                 continue
         except (AttributeError, LookupError):
-{_LACKS_A_ROW}{_OF_TABLES}{_WORDS.replace(_VALUE, _VALUE_OR_ANOTHER)}
+{_LACKS_A_ROW}{_OF_TABLES}{_WORDS.replace(_VALUE, _VALUE_IN_SHORT)}
     return None
 
 
@@ -216,6 +225,7 @@ _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}
 #: what the functions had before each change of them, the youngest change first: (text since then, text before). Files that were
 #: written before the oldest of them, which no release wrote, have to be generated again.
 _CHANGES = (
+    [(_VALUE_IN_SHORT, _VALUE_OR_ANOTHER)],  # nor is a list of tensors
     [(_VALUE_OR_ANOTHER, _VALUE)],  # a module is not printed in full
     # Hooks and what is None are looked up in dictionaries, and shapes stand beside the table of tensors.
     [

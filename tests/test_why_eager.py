@@ -287,6 +287,9 @@ def test_a_tensor_where_none_was_is_told_without_its_elements(load):
     layer = load().LayerTriton().eval()
     type(layer)._in_envelope = _in_another_envelope
     assert layer.why_not(X) == "expected x is None, but x is a tensor"
+    assert layer.why_not((X, X)) == "expected x is None, but x is a tuple of 2"
+    assert layer.why_not({"cache": [X]}) == "expected x is None, but x is a dict of 1"
+    assert layer.why_not((3, 4)) == "expected x is None, but x is (3, 4)"
 
 
 def _in_another_envelope(self, x, *, gain=1.0):

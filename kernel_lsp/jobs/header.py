@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import datetime
 import re
+import shlex
 from typing import Any
 
 from kernel_lsp import __version__, claims, class_schema, envelope_sizes, kernel_file, schema
@@ -73,7 +74,9 @@ def fitted(header: dict[str, Any]) -> dict[str, Any]:
     """
     source = str(header.get("source", ""))
     made = {key: value for key, value in header.items() if key != "rest"}
-    made["rest"] = f"every check and limit: the validation report; verdicts over time: kernel-lsp history {source}"
+    made["rest"] = (
+        f"every check and limit: the validation report; verdicts over time: kernel-lsp history {shlex.quote(source)}"
+    )
     while len(kernel_file.header_lines({**made, "body": "", "code": ""})) > MOST_LINES:
         unknown = [key for key in made if key not in _KEYS]
         if (shorter := _shortened(made.get("envelope"))) is not None:
