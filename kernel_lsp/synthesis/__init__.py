@@ -201,7 +201,7 @@ def _candidates(
             planes += _default(also(halves=True, in_tiles=False, most=1)[0])
         if strict and PLANES in rounded[0].arithmetic.split(", "):  # may be right where the ones before are not
             for elements in STEPS:
-                planes += _new(_default(also(halves=True, begins_again=elements, most=1)[0]), [*rounded, *planes])
+                planes += _new(also(halves=True, begins_again=elements, most=1)[0][:1], [*rounded, *planes])
         # torch, which may round convolutions, does not do so with few channels at most sizes
         if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]

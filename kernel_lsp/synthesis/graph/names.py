@@ -78,6 +78,8 @@ _RESERVED = frozenset(
         "phase",
         "group",
         "group_rows",
+        "lines",
+        "line_places",
         "row_block",
         "row_blocks",
         "col_block",
