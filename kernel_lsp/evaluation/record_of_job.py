@@ -66,6 +66,9 @@ _LACKED_MEMORY = re.compile(
     r"(?i)out of (\w+ )?memory|not enough (\w+ )?memory|too little free memory|OutOfMemoryError"
 )
 
+#: what measuring.py says of times that other work may have spoilt
+_HELD_UP = re.compile(rf"{schema.MEASURING_ERROR}: (a call|eager) takes ")
+
 #: The statuses that a record can have here; a newer kernel-lsp may know more.
 STATUSES = tuple(dict.fromkeys([OK, NOT_STRICT, *_STATUS_OF_ERROR.values(), "failed", *FURTHEST]))
 
@@ -124,10 +127,10 @@ def lacked_memory(record: Record) -> bool:
 
 
 def was_held_up(record: Record) -> bool:
-    """Whether no candidate has times since other work on the machine was in the way (measuring.py)."""
+    """Whether no candidate has times since its calls, or eager's beside it, took longer than they should: other work may have been in the way."""
     measured = [entry.get("measurement") or {} for entry in (record.report or {}).get("candidates") or []]
     timed = any(shape.get("kernel") for one in measured for shape in one.get("shapes") or [])
-    return not timed and any(str(one.get("missing") or "").startswith(schema.MEASURING_ERROR) for one in measured)
+    return not timed and any(_HELD_UP.match(str(one.get("missing") or "")) for one in measured)
 
 
 def not_strict(verdict: schema.Verdict) -> str:

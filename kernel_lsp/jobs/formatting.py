@@ -43,9 +43,17 @@ async def format_source(source: str, path: Path | None = None) -> str:
     """
     configured, options, order = await asyncio.to_thread(_configuration, path)
     if order:
-        with contextlib.suppress(FormatterFailed):
-            sorting = ["check", "--isolated", "--fix-only", "--select=I001", *options, *order]
-            source = await _ruff([*sorting, "--no-cache", "--quiet", f"--stdin-filename={path}", "-"], source)
+        sorting = [
+            "check",
+            "--isolated",
+            "--fix-only",
+            "--select=I001",
+            "--no-cache",
+            "--quiet",
+            f"--stdin-filename={path}",
+        ]
+        with contextlib.suppress(FormatterFailed):  # what ruff refuses of them leaves imports as they are
+            source = await _ruff([*sorting, *options, *order, "-"], source)
     if configured:
         with contextlib.suppress(FormatterFailed):
             name = ["--no-cache", "--quiet", f"--stdin-filename={path}", "-"]
@@ -56,23 +64,21 @@ async def format_source(source: str, path: Path | None = None) -> str:
 
 def _configuration(path: Path | None) -> tuple[bool, list[str], list[str]]:
     """Whether ruff finds a configuration of the user's above ``path``, and the options for it where there is none: for the format, for the order of imports."""
-    usual = [f"--line-length={LINE_LENGTH}"]
+    usual, options, order = [f"--line-length={LINE_LENGTH}"], None, None
     for folder in path.parents if path is not None else []:
-        if any((folder / name).is_file() for name in ("ruff.toml", ".ruff.toml")):
+        if options is None and any((folder / name).is_file() for name in ("ruff.toml", ".ruff.toml")):
             return True, usual, []
         try:
             tools = tomllib.loads((folder / "pyproject.toml").read_text("utf-8")).get("tool", {})
         except (OSError, ValueError):  # not there, or no TOML
             tools = {}
-        if "ruff" in tools:
+        if options is None and "ruff" in tools:
             return True, usual, []
-        sorting = isort_settings.of_folder(folder, tools)
-        order = isort_settings.options(sorting, folder) if sorting is not None else []
-        if isinstance(black := tools.get("black"), dict):
-            return False, _of_black(black) or usual, order
-        if sorting is not None:
-            return False, usual, order
-    return False, usual, []
+        if order is None and (sorting := isort_settings.of_folder(folder, tools)) is not None:
+            order = isort_settings.options(sorting, folder)
+        if options is None and isinstance(black := tools.get("black"), dict):
+            options = _of_black(black) or usual
+    return False, options or usual, order or []
 
 
 def _of_black(settings: dict[str, Any]) -> list[str]:

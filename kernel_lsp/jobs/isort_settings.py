@@ -6,6 +6,7 @@ ruff sorts imports as isort does; its documentation ("lint.isort") says which se
 from __future__ import annotations
 
 import configparser
+import glob
 import json
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ _LISTS = (
 
 
 def of_folder(folder: Path, tools: dict[str, Any]) -> dict[str, Any] | None:
-    """The settings of isort in a folder; ``tools``: those in its pyproject.toml. None where there are none."""
+    """The settings of isort in a folder; ``tools``: those in its pyproject.toml. None where there are none.
+
+    Of its profiles, only "black" is as ruff sorts; what another one sets is left out.
+    """
     if isinstance(found := tools.get("isort"), dict):
         return found
     parser = configparser.ConfigParser(interpolation=None)
@@ -43,10 +47,15 @@ def options(settings: dict[str, Any], folder: Path) -> list[str]:
             found[name] = number
         elif name in _LISTS and (listed := _listed(value)):
             found[name] = listed
-    places = [str(folder / place) for place in (*_listed(settings.get("src_paths")), ".", "src")]
-    lines = [f"src = {json.dumps(places)}"]
-    lines += [f"lint.isort.{name.replace('_', '-')} = {json.dumps(value)}" for name, value in found.items()]
+    # ruff takes patterns for places.
+    places = [glob.escape(str(folder / place)) for place in (*_listed(settings.get("src_paths")), ".", "src")]
+    lines = [f"src = {_toml(places)}"]
+    lines += [f"lint.isort.{name.replace('_', '-')} = {_toml(value)}" for name, value in found.items()]
     return [f"--config={line}" for line in lines]
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _flag(value: Any) -> bool | None:

@@ -254,8 +254,13 @@ def _candidates(
 
 
 def _default(candidates: list[Candidate]) -> list[Candidate]:
-    """Those with the default schedule: the first one, and its replay."""
-    return [one for i, one in enumerate(candidates) if i == 0 or one.variant.endswith(_REPLAYED)]
+    """Those with the default schedule: its launches and their replay, of which either may be the first."""
+    return [one for one in candidates if _launched(one) == _launched(candidates[0])]
+
+
+def _launched(candidate: Candidate) -> str:
+    """The label of what is launched, or replayed."""
+    return candidate.variant.removesuffix(_REPLAYED).removesuffix(", ")
 
 
 def _new(candidates: list[Candidate], known: list[Candidate]) -> list[Candidate]:

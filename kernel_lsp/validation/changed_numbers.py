@@ -152,8 +152,7 @@ def _with_another(
                 if not _shows(referee, tree, before):
                     continue
                 reference = referee.oracle.answer(tree)
-                _compare(referee, step, tree, reference, number, value)
-                return value
+                return value if _compare(referee, step, tree, reference, number, value) else None
         except (failures.Failure, torch.OutOfMemoryError):
             raise
         except Exception:
@@ -168,7 +167,12 @@ def _shows(referee: Referee, tree: Any, before: Reference) -> bool:
     return not compare.compare(now, eager, eager if exact is None else exact).passed
 
 
-def _compare(referee: Referee, step: plan.Step, tree: Any, reference: Reference, number: Number, value: float) -> None:
+def _compare(referee: Referee, step: plan.Step, tree: Any, reference: Reference, number: Number, value: float) -> bool:
+    """Whether the candidate has the attribute, and was compared.
+
+    Raises:
+        Failure: it gives something else than the module.
+    """
     names = tuple(referee.inputs.names)
     checks = len(referee.progress.checks)
     place = {"do": "assign", "path": number.path, "name": number.name}
@@ -176,7 +180,7 @@ def _compare(referee: Referee, step: plan.Step, tree: Any, reference: Reference,
     again = {**place, "value": None if number.of_class else number.value}
     try:
         if not referee.ask({**place, "value": value})["assigned"]:
-            return
+            return False
         try:
             with referee.asking(request, (*tree, None), reference.eager, names) as answer:
                 answer_checks.check(referee, step, answer, reference, tree, 0.0)
@@ -194,3 +198,4 @@ def _compare(referee: Referee, step: plan.Step, tree: Any, reference: Reference,
             f"(compare self.{number} with its value in forward and run eager where it is another, or read it there)"
         )
         raise referee.failed(failure.status, step.name, reason, failure.line) from None
+    return True

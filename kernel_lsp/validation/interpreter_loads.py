@@ -19,7 +19,8 @@ def poison_masked_lanes(interpreter: Any) -> None:
     original = builder.create_masked_load
 
     def load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **kwargs: Any) -> Any:
-        if other is None and ptrs.data.size > 1 and not mask.data.all():
+        on = mask.data if isinstance(mask, handle) else np.asarray(mask)  # of a block pointer it is an array
+        if other is None and ptrs.data.size > 1 and not on.all():
             kind = ptrs.get_element_ty()
             other = handle(_poison(np.shape(ptrs.data), interpreter._get_np_dtype(kind), kind), kind)
         return original(self, ptrs, mask, other, *rest, **kwargs)

@@ -108,6 +108,27 @@ ORDERS = {
 }
 
 
+async def test_a_formatter_above_counts_where_isorts_settings_are_nearer(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / ".isort.cfg").write_text("[settings]\nforce_single_line = true\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.black]\nline-length = 60\n")
+    found = await format_source(SOURCE, inner / "a_triton.py")
+    assert found.startswith("import torch\nimport triton\nfrom a import A\n") and '    "one": 1,\n' in found
+    (tmp_path / "ruff.toml").write_text("line-length = 120\n")
+    assert await format_source(SOURCE, inner / "a_triton.py") == WIDE
+
+
+async def test_odd_folders_and_sections_leave_a_file_that_is_formatted(tmp_path):
+    folder = tmp_path / "odd [folder 😀"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[tool.isort]\nforce_single_line = true\n")
+    found = await format_source(IMPORTS, folder / "a_triton.py")
+    assert "from a import A\nfrom a import B\n" in found
+    (folder / "pyproject.toml").write_text("[tool.isort]\nknown_first_party = ['a[b']\n")
+    assert await format_source(IMPORTS, folder / "a_triton.py") == IMPORTS
+
+
 @pytest.mark.parametrize("name", ORDERS)
 async def test_imports_are_in_the_order_that_isort_gives_them(tmp_path, name):
     file, text, lines = ORDERS[name]

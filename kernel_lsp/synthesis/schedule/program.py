@@ -83,6 +83,7 @@ class Program:
     def block(self, name: str, value: Constant) -> Variable:
         """A constant of the launch called ``name``, one and the same each time that it is asked for."""
         variable = next((known for known in self.blocks if known.wanted == name), Variable(name, fixed=True))
+        assert self.blocks.get(variable, value) == value
         self.blocks[variable] = value
         return variable
 

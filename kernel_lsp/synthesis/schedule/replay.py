@@ -90,7 +90,7 @@ class Estimate:
 
     @property
     def much_faster(self) -> bool:
-        """Whether direct launches take longer on any host."""
+        """Whether direct launches take longer even on a host that is twice as fast."""
         return self.replay < self.host / _SLOWER
 
 
