@@ -42,21 +42,13 @@ async def format_source(source: str, path: Path | None = None) -> str:
         FormatterFailed: it does not parse, or ruff cannot run.
     """
     configured, options, order = await asyncio.to_thread(_configuration, path)
+    name = ["--no-cache", "--quiet", f"--stdin-filename={path}", "-"]
     if order:
-        sorting = [
-            "check",
-            "--isolated",
-            "--fix-only",
-            "--select=I001",
-            "--no-cache",
-            "--quiet",
-            f"--stdin-filename={path}",
-        ]
+        sorts = ["check", "--isolated", "--fix-only", "--select=I001", *options, *order]
         with contextlib.suppress(FormatterFailed):  # what ruff refuses of them leaves imports as they are
-            source = await _ruff([*sorting, *options, *order, "-"], source)
+            source = await _ruff([*sorts, *name], source)
     if configured:
         with contextlib.suppress(FormatterFailed):
-            name = ["--no-cache", "--quiet", f"--stdin-filename={path}", "-"]
             sorts = ["check", "--fix-only", "--fixable=I001"]  # where the user has the rule on
             return await _ruff(["format", *name], await _ruff([*sorts, *name], source))
     return await _ruff(["format", "--isolated", *options, "--target-version=py311", "--no-cache", "-"], source)

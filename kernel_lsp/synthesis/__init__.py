@@ -337,9 +337,8 @@ def _scheduled(
             taken = estimate(host, graph, chosen, on, hints, packed)
             if taken.worthwhile:
                 labels.append(", ".join(filter(None, [words, _REPLAYED])))
-            if (
-                taken.much_faster and measured
-            ):  # the first is validated, and is the kernel where there is no time for others
+            # The first is validated, and is the kernel where there is no time for others.
+            if taken.much_faster and measured:
                 labels.reverse()
         for variant in labels:
             text = compose(

@@ -73,9 +73,8 @@ def in_one_tile(
         operand = _operand(kernel, builder, one)
         term = _masked(operand, one, tiling)
         if chunk is not None and (pair is not None or tiling.reduced in operand.axes):
-            for axis in (
-                tiling.axes
-            ):  # of what varies along the reduced one alone each thread would hold all (docs/performance.md)
+            # Of what varies along the reduced axis alone each thread would hold all (docs/performance.md).
+            for axis in tiling.axes:
                 term = spread(term, axis)
         if keeps_nan(v) and not isinstance(term, Ref):
             term = builder.assign(variable_name(op.operand), term, op.operand.dtype)
