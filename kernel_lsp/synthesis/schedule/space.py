@@ -225,6 +225,9 @@ _PAIRS_WITH_OTHERS = Product(64, 64, 32, 4, 3)
 #: The same where what follows calls libdevice: with 128 results a thread spills, with 32 it does not (docs/performance.md).
 _PAIRS_WITH_LIBRARY = Product(64, 64, 32, 8, 3)
 
+#: Results of each of two phases that four warps have registers for where both are reduced in the tile (docs/performance.md).
+_NARROW_PAIRS = 128 * 32
+
 #: Results of a tile that a group of four warps has registers for where the products of planes are summed apart.
 _ONE_GROUP = 64 * 64
 
@@ -307,8 +310,11 @@ def _walked(
         tile = _PAIRS_WITH_LIBRARY if calls_library(kernel) else _PAIRS_WITH_OTHERS if others else _PAIRS
         pairs = dataclasses.replace(_fitted(tile, m, n, k, itemsize, target), joined=True)
         found.insert(0, pairs)
-        if kernel.partials:  # what is reduced stays in registers: 102 of a thread instead of 168 (docs/performance.md)
-            found.insert(0, dataclasses.replace(pairs, warps=8))
+        if kernel.partials:
+            # What is reduced stays in registers. Of narrow tiles four warps hold that, and took 455 µs beside 521 and 2181
+            # beside 2740 (docs/performance.md); a wider one spills with four.
+            narrow = pairs.m * pairs.n <= _NARROW_PAIRS
+            found.insert(1 if narrow else 0, dataclasses.replace(pairs, warps=8))
     return found
 
 
