@@ -7,6 +7,7 @@ import dataclasses
 import sympy
 
 from ..graph.sizes import power_of_two_within
+from ..graph.value import Partial
 from ..kernel.execution_plan import Hints, Kernel, hint
 from .extents import inner_atoms, power_of_two, total
 from .row_passes import tiles_carried, times_read
@@ -37,15 +38,20 @@ def columns(kernel: Kernel, target: Target, hints: Hints) -> list[Columns]:
     if outer * -(-width // cols) < enough:
         cols = min(cols, 32)
     rows = min(tall, max(1, _OF_FOUR // cols), _MOST_ROWS)
-    small = rows >= length and n_rows.is_number
-    walking = [] if small and not kernel.in_chunks else _walking(kernel, rows, cols, length)
-    if kernel.in_chunks or (times_read(kernel) == 1 and not small):
+    small = rows >= length and n_rows.is_number and not kernel.in_chunks
+    walking: list[Columns] = []
+    if not small:
+        walking = _with_others(_walking(kernel, rows, cols, length), outer, width, target, whole=rows >= length)
+    # What chunks come to is little: read again it costs nothing, and kept it would bound how many chunks there may be.
+    gathers = any(isinstance(v.op, Partial) for v in kernel.leaves)
+    if not small and (kernel.in_chunks or gathers or times_read(kernel) == 1):
         return walking
     least, tiles = _tiles(kernel, inner)
     cols = min(cols, max(power_of_two_within(_OF_EIGHT // tall), _LEAST_BYTES // least))
     if tall * cols > _OF_FOUR and tall * cols * tiles > _fit(target, 8):
         return walking
-    return [*_keeping(tall, cols, outer, width, target), *walking[:1]]
+    keeping = Columns(tall, cols, 4 if tall * cols <= _OF_FOUR else 8, whole=True)
+    return [*_with_others(keeping, outer, width, target, whole=True), *walking[:1]]
 
 
 def _fit(target: Target, warps: int) -> int:
@@ -53,24 +59,22 @@ def _fit(target: Target, warps: int) -> int:
     return _OF_THREAD * target.warp_size * warps
 
 
-def _keeping(rows: int, cols: int, outer: int, width: int, target: Target) -> list[Columns]:
-    """Tiles of all rows, the default first."""
-    first = Columns(rows, cols, 4 if rows * cols <= _OF_FOUR else 8, whole=True)
-    found = [first]
-    if 2 * rows * cols <= _OF_EIGHT and outer * (width // (2 * cols)) >= 2 * target.multiprocessors:
-        found.append(Columns(rows, 2 * cols, 8, whole=True))  # more that lies next to each other
-    found += [dataclasses.replace(first, warps=warps) for warps in (2 * first.warps, first.warps // 2)]
-    if cols > 32:
-        found.append(Columns(rows, 32, 4, whole=True))
-    return [one for one in found if one is first or rows * one.cols <= _fit(target, one.warps)]
-
-
-def _walking(kernel: Kernel, rows: int, cols: int, length: int) -> list[Columns]:
-    """Tiles of some rows, the default first."""
+def _walking(kernel: Kernel, rows: int, cols: int, length: int) -> Columns:
     if rows < length:  # what is carried along stays in registers beside the tile
         rows = max(1, min(rows, _OF_EIGHT // cols // tiles_carried(kernel)))
-    first = Columns(rows, cols)
-    return [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
+    return Columns(rows, cols)
+
+
+def _with_others(first: Columns, outer: int, width: int, target: Target, *, whole: bool) -> list[Columns]:
+    """A schedule and those near it. ``whole``: its tile has all rows of the example."""
+    found, programs = [first], outer * (width // (2 * first.cols))
+    wide = 2 * first.rows * first.cols <= _OF_EIGHT and programs >= 2 * target.multiprocessors
+    if whole and wide:
+        found.append(dataclasses.replace(first, cols=2 * first.cols, warps=8))  # more that lies next to each other
+    found += [dataclasses.replace(first, warps=warps) for warps in (2 * first.warps, first.warps // 2)]
+    if whole and first.cols > 32:
+        found.append(dataclasses.replace(first, cols=32, warps=4))
+    return [one for one in found if one is first or one.rows * one.cols <= _fit(target, one.warps)]
 
 
 def _tiles(kernel: Kernel, inner: list[sympy.Symbol]) -> tuple[int, int]:

@@ -180,7 +180,7 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
         if n_rows != block_rows:
             statements += set_all(mask_of(rows, "row_mask", row_end))
     if varies:  # the tile grows with the columns; beyond this it would not stay in registers
-        program.limits.append((n_rows, min(LONGEST_ROW, _MOST_OF_WARP * schedule.warps) // block_cols))
+        program.limits.append((n_rows, _MOST_OF_WARP * schedule.warps // block_cols))
     axes += [rows, cols]
     how = f"walks down {length} rows, {block_rows} at a time" if looped else f"keeps their {length} rows in registers"
     program.tiling = f"One program takes {block_cols} neighbouring columns and {how}."
