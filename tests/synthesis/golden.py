@@ -86,6 +86,8 @@ _LIKE_ANOTHER = (
         "pooled_planes",
     ),
     "lines_",
+    *("rows_whole_softmax", "rows_whole_l1", "rows_whole_log", "rows_whole_layer_norm_2d_many", "rows_whole_bfloat16"),
+    "rows_walked",
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),

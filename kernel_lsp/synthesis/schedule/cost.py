@@ -33,7 +33,7 @@ from .extents import (
 )
 from .folding import folded_side
 from .recurrent_space import extents
-from .row_passes import passes
+from .row_passes import times_read
 from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 from .tilings import chunk_length
@@ -75,12 +75,12 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         lanes = length / power_of_two(length)
     elif isinstance(schedule, Passes):
         programs = results * (-(-length // chunk_length(kernel)) if kernel.in_chunks else 1)
-        read *= _passes(kernel, schedule.apart)
+        read *= times_read(kernel, schedule.apart)
     elif isinstance(schedule, Columns):
         width = hint(total(domain, inner_atoms(kernel, hints)), hints)
         programs = results // max(1, width) * -(-width // schedule.cols)
-        if schedule.rows < length:
-            read *= _passes(kernel)
+        if not schedule.whole:
+            read *= times_read(kernel)
         lanes = max(1, width) / (max(1, -(-width // schedule.cols)) * schedule.cols)
     elif isinstance(schedule, Unrolled) and schedule.inner:
         inner = hint(total(domain, domain.kept[-schedule.inner :]), hints)
@@ -102,16 +102,6 @@ def _waves(programs: int, fit: int, target: Target) -> tuple[int, float]:
     resident = target.multiprocessors * max(1, fit)
     waves = math.ceil(programs / resident)
     return waves, programs / (waves * resident) if waves > 1 else min(1.0, max(1, programs) / target.multiprocessors)
-
-
-def _passes(kernel: Kernel, apart: bool = False) -> int:
-    """How often a kernel reads its operand where it does not keep it: once for what is carried together, once to store."""
-    stores_all = any(len(index) and set(kernel.domain.reduced) & _symbols(index) for _, index in kernel.stores)
-    return max(1, len(passes(kernel, apart)) + stores_all)
-
-
-def _symbols(index: tuple[object, ...]) -> set[object]:
-    return set().union(*(getattr(e, "free_symbols", set()) for e in index))
 
 
 def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints, stored: int | None) -> Cost:

@@ -72,6 +72,13 @@ def tiles_carried(kernel: Kernel) -> int:
     return max([1, *counts])
 
 
+def times_read(kernel: Kernel, apart: bool = False) -> int:
+    """How often a kernel reads its operand where it does not keep it: once for what is carried together, once to store."""
+    reduced = set(kernel.domain.reduced)
+    stores_all = any(reduced & set().union(*(e.free_symbols for e in index)) for _, index in kernel.stores)
+    return max(1, len(passes(kernel, apart)) + stores_all)
+
+
 def plain(v: Value) -> Running:
     """A fold by itself."""
     assert isinstance(v.op, Fold)

@@ -67,13 +67,20 @@ class Passes:
 
 @dataclass(frozen=True)
 class Columns:
-    """Neighbouring reductions side by side, walked down some rows at a time."""
+    """Neighbouring reductions side by side, walked down some rows at a time.
+
+    ``whole``: all rows are in registers at once. ``rows`` is then the power of two for those of the example; where their number varies, the
+    host computes that of each call.
+    """
 
     rows: int
     cols: int
     warps: int = 4
+    whole: bool = False
 
     def __str__(self) -> str:
+        if self.whole:
+            return f"{self.cols} columns whole, {_warps(self.warps)}"
         return f"{self.cols} columns, {self.rows} rows at a time, {_warps(self.warps)}"
 
 

@@ -13,6 +13,7 @@ from ..passes.layout import of_few_channels
 from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
+from .column_space import columns
 from .extents import (
     LEAST_TURNED,
     LONGEST_ROW,
@@ -20,7 +21,6 @@ from .extents import (
     contiguous_is_kept,
     contract_atoms,
     goes_over_windows,
-    inner_atoms,
     large_channel,
     power_of_two,
     product_extents,
@@ -34,8 +34,8 @@ from .extents import (
 from .folding import whole_tiles
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
-from .row_passes import passes, tiles_carried
-from .schedules import RESTART, Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
+from .row_passes import passes
+from .schedules import RESTART, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin_tiles import thin_tiles
 from .tilings import chunk_length
@@ -56,7 +56,7 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if goes_over_windows(kernel, hints):
         return _unrolled(kernel, hints)
     if contiguous_is_kept(kernel, hints):
-        return _columns(kernel, target, hints)
+        return list(columns(kernel, target, hints))
     return _rows(kernel, target, hints)
 
 
@@ -134,28 +134,6 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         if len(passes(kernel)) < len(passes(kernel, apart=True)):
             found.append(Passes(8192, 16, apart=True))
     return found
-
-
-def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    domain = kernel.domain
-    inner = inner_atoms(kernel, hints)
-    outer = [a for a in domain.kept if a not in inner]
-    length, width = hint(total(domain, domain.reduced), hints), hint(total(domain, inner), hints)
-    cols = min(64, power_of_two(width))
-    if hint(total(domain, outer), hints) * -(-width // cols) < 2 * target.multiprocessors:
-        cols = min(cols, 32)
-    rows = min(power_of_two(length), max(1, 4096 // cols), 128)
-    if rows < length:  # what is carried along stays in registers beside the tile
-        rows = max(1, min(rows, 8192 // cols // tiles_carried(kernel)))
-    first = Columns(rows, cols)
-    found = [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
-    programs = hint(total(domain, outer), hints) * (width // (2 * cols))
-    # Where a tile has all rows, more that lies next to each other. 8192 elements are 32 a thread.
-    if rows >= length and 2 * rows * cols <= 8192 and programs >= 2 * target.multiprocessors:
-        found.insert(1, Columns(rows, 2 * cols, 8))
-    if rows >= length and cols > 32:
-        found.append(Columns(rows, 32))
-    return list(found)
 
 
 #: Tiles that are offered of a product whose kernel reduces its rows or columns.

@@ -3,7 +3,7 @@
 - rows: the reduced elements are contiguous. One program holds one row (or several short ones) in registers.
 - long rows: as rows, but the row does not fit in registers; each dependent reduction takes a pass over the row.
 - unrolled: few elements a result, among those of others. A program goes through them for a block of results.
-- columns: a kept dimension is contiguous. A program holds a tile of columns and walks down the reduced extent.
+- columns: a kept dimension is contiguous. A program holds a tile of columns, whole or walking down the reduced extent.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from .schedules import Columns, Passes, Rows, Unrolled
 
 #: The variable of a loop along the reduced extent, and a program's chunk of it.
 START, CHUNK_PLACE = fixed("start"), fixed("chunk")
+
+#: Elements of a tile that a warp may come to where sizes vary, 256 a thread: RMSNorm then spills 400 bytes, with 128 nothing (sm_90, triton 3.7.1).
+_MOST_OF_WARP = 8192
 
 
 @dataclass
@@ -130,9 +133,9 @@ def _chunk(kernel: Kernel, program: Program, end: Expr, statements: list[Stateme
 
 
 def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Columns) -> Tiling:
-    """Results are neighbours in memory: a program takes some columns, and walks down what is reduced.
+    """Results are neighbours in memory: a program takes some columns, and keeps what is reduced whole or walks down it.
 
-    It sets grid, warps and constants of ``program``.
+    It sets grid, warps, constants and limits of ``program``.
     """
     domain, arguments = kernel.domain, program.arguments
     inner = inner_atoms(kernel, hints)
@@ -140,9 +143,10 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
     n_rows, n_cols = total(domain, domain.reduced), total(domain, inner)
     arguments.name_size(n_rows, "n_rows")
     arguments.name_size(n_cols, "n_cols")
-    length, block_rows, block_cols = hint(n_rows, hints), schedule.rows, schedule.cols
-    looped = block_rows < length or not n_rows.is_number or kernel.in_chunks
-    height, breadth = program.block("BLOCK_ROWS", block_rows), program.block("BLOCK_COLS", block_cols)
+    length, block_rows, block_cols, looped = hint(n_rows, hints), schedule.rows, schedule.cols, not schedule.whole
+    varies = schedule.whole and not n_rows.is_number
+    height = program.block("BLOCK_ROWS", PowerOfTwo(n_rows) if varies else block_rows)
+    breadth = program.block("BLOCK_COLS", block_cols)
     program.num_warps = schedule.warps
     rows = Axis(fixed("rows"), list(domain.reduced), "loop" if looped else "tile")
     cols = Axis(fixed("cols"), inner, "tile")
@@ -175,10 +179,11 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
         statements += set_all((rows.variable, Arange(height, rows, (0, 2))))
         if n_rows != block_rows:
             statements += set_all(mask_of(rows, "row_mask", row_end))
+    if varies:  # the tile grows with the columns; beyond this it would not stay in registers
+        program.limits.append((n_rows, _MOST_OF_WARP * schedule.warps // block_cols))
     axes += [rows, cols]
-    program.tiling = (
-        f"One program takes {block_cols} neighbouring columns and walks down {length} rows, {block_rows} at a time."
-    )
+    how = f"walks down {length} rows, {block_rows} at a time" if looped else f"keeps their {length} rows in registers"
+    program.tiling = f"One program takes {block_cols} neighbouring columns and {how}."
     return Tiling(axes, rows, 0, 2, (height, breadth), height, begin, last, statements, loop)
 
 

@@ -20,6 +20,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     indexing,
     long_rows,
     losses,
+    middle_rows,
     normed_lines,
     norms,
     pointwise,
