@@ -59,9 +59,7 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | 
     checks = [errors_line(tasks, at) if {ERROR, ERRORS} & {*columns} else "", skipped_line(tasks)]
     lines += [" ".join(filter(None, checks))] if len(tasks) == 1 else checks
     lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]
-    limits = validated[0].verdict.limits if validated else []
-    limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in validated)]
-    lines += [limits_line(limits, at)] if limits else []
+    lines += [limits_line(_limits(tasks), at)]
     lines += not_compiled_lines(tasks)
     return [line for line in [*lines, _files_line(tasks if at.files else [], at.page)] if line]
 
@@ -205,6 +203,25 @@ _BRIEF = {
     "time": "",  # what was not measured has a line of its own
     schema.NOT_COMPILED.removesuffix(": "): "",  # so has this
 }
+
+
+#: how the limit begins of kernels that read where an index says, which may end the process: it is told of some classes alone, too
+_INDICES = "indices out of range"
+
+
+def _limits(tasks: Sequence[Task]) -> list[str]:
+    """The limits that all verdicts have, after that about indices with the classes that have it, where these are not all."""
+    of = [
+        (name, entry.verdict.limits)
+        for task, name in zip(tasks, names(tasks), strict=True)
+        if (entry := shown(task)) is not None
+    ]
+    common = [limit for limit in of[0][1] if all(limit in limits for _, limits in of)] if of else []
+    reading = [name for name, limits in of if any(limit.startswith(_INDICES) for limit in limits)]
+    if not reading or any(limit.startswith(_INDICES) for limit in common):
+        return common
+    where = ", ".join(reading) if len(reading) < 4 else f"{len(reading)} classes"
+    return [f"{_INDICES} in {where}", *common]
 
 
 def limits_line(limits: Sequence[str], at: Surroundings) -> str:
