@@ -61,23 +61,21 @@ def run(options: Any) -> int:
 def print_stubs(tasks: list[Task]) -> None:
     """What to paste for a class without example inputs; for several, how to get that for each."""
     parts = [task for task in tasks if task.folded]
-    if parts:
-        from kernel_lsp.commands.report_table import names
-
-        several = len(parts) > 1
-        text = (
-            f"{len(parts)} class{'es' if several else ''} without example inputs, part{'s' if several else ''} of others: "
-            f"{', '.join(names(parts))}. For a stub: kernel-lsp generate {shlex.quote(parts[0].name)}"
-        )
-        print(filled(text, width_of(sys.stdout)))
-        tasks = [task for task in tasks if not task.of_folder]
     missing = [
         task for task in tasks if isinstance(task.error, NoExampleInputs) and task.job is not None and not task.folded
     ]
-    if not missing:
-        return
-    if len(missing) > 1 and any(task.of_folder for task in missing):
-        print(f"For a stub of example inputs: kernel-lsp generate {shlex.quote(missing[0].name)}")
+    several = len(parts) + len(missing) > 1 and any(task.of_folder for task in missing)  # too many stubs to paste
+    if parts:
+        from kernel_lsp.commands.report_table import names
+
+        many = len(parts) > 1
+        text = (
+            f"{len(parts)} class{'es' if many else ''} without example inputs, part{'s' if many else ''} of others: "
+            f"{', '.join(names(parts))}." + ("" if several else f" For a stub: {_stub_command(parts[0])}")
+        )
+        print(filled(text, width_of(sys.stdout)))
+    if several:
+        print(f"For a stub of a class's example inputs: {_stub_command(missing[0])}")
         return
     for task in missing:
         assert task.job is not None
@@ -100,6 +98,10 @@ def print_stubs(tasks: list[Task]) -> None:
             print(f"Or in pyproject.toml:\n\n{found.table}")
         elif found.not_in_toml:
             print(f"There is no form for pyproject.toml: a table cannot hold {not_in_toml}.")
+
+
+def _stub_command(task: Task) -> str:
+    return f"kernel-lsp generate {shlex.quote(task.name)}"
 
 
 def _normal(name: str) -> str:

@@ -334,7 +334,9 @@ def test_parts_of_another_class_without_inputs_share_a_line(
         task.error = errors.NoExampleInputs(class_name=task.name)
     assert [task.status() for task in tasks] == [0, 0, 2]
     assert cli.main(["generate", ".", "--html", "page.html"]) == 0
-    assert "parts of others: Norm, Gate" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "parts of others: Norm, Gate.\n" in said
+    assert "For a stub of a class's example inputs: kernel-lsp generate block.py::Block" in said
     assert "Norm</h" not in Path("page.html").read_text("utf-8")
     assert cli.main(["generate", "block.py", "--strict"]) == 2
     said = capsys.readouterr().out
