@@ -36,14 +36,14 @@ class Surroundings:
 
 
 def reason_of(task: Task) -> str:
-    """Why there is no good kernel; "" where there is one."""
+    """Why there is no good kernel; "" where there is one, and where it was not begun with, which has a line for all."""
     if task.skipped:
         return "skipped, since it has no example inputs."
     if task.error is not None:
         return str(task.error)
     validated, report = shown(task), task.report
     if report is None or validated is None:
-        return "not reached"
+        return "not reached" if task.began else ""
     if report.regression:
         return report.regression
     return "" if validated.verdict.status == "ok" else validated.verdict.reason or report.why
@@ -52,7 +52,6 @@ def reason_of(task: Task) -> str:
 def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | None = None) -> list[str]:
     """Once for all of them: the device, what the ``columns`` cannot say, what was not measured or checked, the files."""
     at = at or Surroundings()
-    validated = [entry for task in tasks if (entry := shown(task)) is not None]
     devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
     lines = [f"Validated on {device}." for device in devices if device]
     lines += only_where_lines(tasks)
@@ -131,6 +130,12 @@ def _largest(verdict: schema.Verdict) -> str:
 def _prefixes(tasks: Sequence[Task]) -> list[str]:
     """The names with which a line below the table begins what it says of a class; "" for the only one."""
     return [f"{name} " for name in names(tasks)] if len(tasks) > 1 else [""] * len(tasks)
+
+
+def not_run_line(tasks: Sequence[Task], at: Surroundings) -> str:
+    """What the user interrupted the command before; "" for nothing."""
+    left = [name for task, name in zip(tasks, names(tasks), strict=True) if not task.began]
+    return fitting("Not run: ", left, at) if left else ""
 
 
 def before_lines(tasks: Sequence[Task]) -> list[str]:
