@@ -103,7 +103,7 @@ def _result(task: Task) -> str:
     if validated is None:
         return _no_kernel(task)
     verdict = validated.verdict
-    status = "regressed" if report and report.regression else verdict.status
+    status: str = "regressed" if report and report.regression else verdict.status
     precision = speedup.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
     status += f" · {precision}" if precision else ""
     status += f" · {packed_weights.LABEL}" if verdict.keeps_packed_weights and verdict.status in schema.CORRECT else ""
