@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
     from kernel_lsp import __version__, generators
     from kernel_lsp.commands import eval_arguments, explain_arguments
+    from kernel_lsp.commands.argument_parser import Parser
 
     verbose = argparse.ArgumentParser(add_help=False)
     verbose.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
@@ -118,9 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     validating.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
-    parser = argparse.ArgumentParser(
-        prog="kernel-lsp", description="From a PyTorch nn.Module to a validated Triton kernel."
-    )
+    parser = Parser(prog="kernel-lsp", description="From a PyTorch nn.Module to a validated Triton kernel.")
     parser.add_argument("--version", action="version", version=f"kernel-lsp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
