@@ -119,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     validating.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
-    parser = Parser(prog="kernel-lsp", description="From a PyTorch nn.Module to a validated Triton kernel.")
+    parser: argparse.ArgumentParser = Parser(
+        prog="kernel-lsp", description="From a PyTorch nn.Module to a validated Triton kernel."
+    )
     parser.add_argument("--version", action="version", version=f"kernel-lsp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 

@@ -159,7 +159,7 @@ def test_what_cannot_be_validated_exits_with_2_and_one_document(samples, argumen
     ("arguments", "says"),
     [
         (["genrate", "a.py"], "did you mean generate?"),
-        (["generate", "a.py", "--devise", "cuda"], "generate: error: unrecognized arguments: --devise; did you mean --device?"),
+        (["generate", "a.py", "--devise", "cuda"], "generate: error: unrecognized arguments: --devise cuda; did you mean --device?"),
         (["generate", "--devise=cuda", "a.py"], "unrecognized arguments: --devise=cuda; did you mean --device?"),
         (["models", "list", "--ofline"], "models list: error: unrecognized arguments: --ofline; did you mean --offline?"),
         (["models", "lsit"], "did you mean list?"),

@@ -14,7 +14,7 @@ _CHOICE = re.compile(r"invalid choice: '?(?P<word>[^' ]+)'? \(choose from (?P<ch
 class Parser(argparse.ArgumentParser):
     """argparse's parser, which looks for the nearest option, command or choice; what it prints else is argparse's."""
 
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse's, but an option that there is not is refused by the command that it was given to."""
         options, rest = self.parse_known_args(args, namespace)
         if rest:
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         """The parser of the command, and of its action, that ``options`` name."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
-                chosen = action.choices.get(getattr(options, action.dest, None))
+                chosen = action.choices.get(getattr(options, action.dest, ""))
                 return self if chosen is None else chosen._innermost(options)
         return self
 
