@@ -15,9 +15,17 @@ from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.analysis.parts import holders
 from kernel_lsp.commands import html
 from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.commands.targets import split
+from kernel_lsp.commands.targets import is_not_python, split
 from kernel_lsp.commands.wrapping import filled, say, width_of
-from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
+from kernel_lsp.errors import (
+    NoExampleInputs,
+    NoModuleClass,
+    NotAPythonFile,
+    PathMissing,
+    ReportNotWritten,
+    SourceUnreadable,
+    UserError,
+)
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
 from kernel_lsp.suites.files import python_files
@@ -116,6 +124,9 @@ def tasks_for(target: str, write: bool) -> list[Task]:
         PathMissing: there is no such file or folder.
     """
     path, class_name = split(target)
+    if is_not_python(path):
+        wanted = "a file (model.py) or a class in it (model.py::RMSNorm), or a folder"
+        return [_failed(target, NotAPythonFile(path=str(path), wanted=wanted))]
     if class_name:
         return [_task(path, class_name, write)]
     if not path.is_dir():
