@@ -10,6 +10,7 @@ from kernel_lsp import schema
 from kernel_lsp.jobs.job import Job, Kind
 from kernel_lsp.server.model.records import Record
 from kernel_lsp.server.text.one_line import outcome_words, running_words
+from tests.server.lsp_client import Client
 
 
 def timing(median: float) -> schema.Timing:
@@ -72,3 +73,16 @@ def test_no_stage_has_the_name_of_a_request() -> None:
     stages = ("introspect", "synthesize", "check", "compile", "time", "tune")
     words = {running_words(Record(job=job, stage=stage)) for stage in stages}
     assert words == {"… validating", "… compiling", "… measuring", "… tuning"}
+
+
+@pytest.mark.timeout(60)
+async def test_errors_name_files_from_the_workspace_folder_on(client: Client, module: Path) -> None:
+    (module.parent / "model").mkdir()
+    inner = module.rename(module.parent / "model" / module.name)
+    await client.start(module.parent)
+    uri = client.open(inner)
+    inner.unlink()
+    await client.execute("kernelLsp.generate", {"uri": uri, "className": "Double", "version": 1})
+    await client.until(lambda: client.messages and client.diagnostics.get(uri), 30)
+    said = [client.messages[0].message, client.diagnostics[uri][0].message]
+    assert all(text.startswith("model/double.py is not on disk.") for text in said), said
