@@ -22,6 +22,7 @@ _EXIT_STATUS = (
 
 #: what a shell says of a program that SIGPIPE ended, and of one that Ctrl-C did
 _READER_GONE, _INTERRUPTED = 141, 130
+_WRONG_USAGE = 2  # as argparse ends
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +61,11 @@ def _main(arguments: list[str]) -> int:
         from kernel_lsp.server import main as serve
 
         return serve(arguments[1:])
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return _WRONG_USAGE
+    options = parser.parse_args(arguments)
     if options.command == "completion":
         return _print_completion(options.shell)
     _log(options.verbose)

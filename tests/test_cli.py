@@ -174,6 +174,12 @@ def test_of_a_misspelt_word_the_nearest_is_named(capsys, arguments, says):
     assert says in capsys.readouterr().err
 
 
+def test_without_a_command_all_of_them_are_listed(capsys):
+    assert cli.main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "generate a validated kernel for each class" in said.err
+
+
 def test_usage_errors_exit_with_2():
     assert run("generate").returncode == 2
     assert run("conjure").returncode == 2
