@@ -22,6 +22,7 @@ _EXIT_STATUS = (
 
 #: what a shell says of a program that SIGPIPE ended, and of one that Ctrl-C did
 _READER_GONE, _INTERRUPTED = 141, 130
+_WRONG_USAGE = 2  # as argparse ends
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +61,11 @@ def _main(arguments: list[str]) -> int:
         from kernel_lsp.server import main as serve
 
         return serve(arguments[1:])
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return _WRONG_USAGE
+    options = parser.parse_args(arguments)
     if options.command == "completion":
         return _print_completion(options.shell)
     _log(options.verbose)
@@ -87,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
 
     from kernel_lsp import __version__, generators
     from kernel_lsp.commands import eval_arguments, explain_arguments
+    from kernel_lsp.commands.argument_parser import Parser
 
     verbose = argparse.ArgumentParser(add_help=False)
     verbose.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
@@ -118,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     validating.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="kernel-lsp", description="From a PyTorch nn.Module to a validated Triton kernel."
     )
     parser.add_argument("--version", action="version", version=f"kernel-lsp {__version__}")

@@ -340,7 +340,7 @@ def write(path: Path, text: str, source: str, overwrite: bool = False) -> None:
             temporary = None
         _sync_folder(target.parent)
     except OSError as error:
-        raise FileNotWritten(path=str(path), detail=error.strerror or error) from error
+        raise FileNotWritten(path=str(path), detail=error.strerror or error, number=error.errno) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel_lsp import errors, kernel_file, schema
+from kernel_lsp import cli, errors, kernel_file, schema
 from kernel_lsp.commands.run_jobs import Task, exit_status
 from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
@@ -153,6 +153,31 @@ def test_what_cannot_be_validated_exits_with_2_and_one_document(samples, argumen
     done = run(*arguments, cwd=samples)
     assert done.returncode == 2, done.stderr
     assert says in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["genrate", "a.py"], "did you mean generate?"),
+        (["generate", "a.py", "--devise", "cuda"], "generate: error: unrecognized arguments: --devise cuda; did you mean --device?"),
+        (["generate", "--devise=cuda", "a.py"], "unrecognized arguments: --devise=cuda; did you mean --device?"),
+        (["models", "list", "--ofline"], "models list: error: unrecognized arguments: --ofline; did you mean --offline?"),
+        (["models", "lsit"], "did you mean list?"),
+        (["generate", "a.py", "--bounds", "chek"], "did you mean check?"),
+        (["generate", "a.py", "--xyzzy"], "unrecognized arguments: --xyzzy\n"),
+    ],
+)  # fmt: skip
+def test_of_a_misspelt_word_the_nearest_is_named(capsys, arguments, says):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_without_a_command_all_of_them_are_listed(capsys):
+    assert cli.main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "generate a validated kernel for each class" in said.err
 
 
 def test_usage_errors_exit_with_2():

@@ -1,3 +1,6 @@
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from kernel_lsp.errors import (
@@ -10,6 +13,7 @@ from kernel_lsp.errors import (
     NothingToLower,
     PackageMissing,
     from_json,
+    surface,
 )
 from kernel_lsp.errors.surface import command_line
 from kernel_lsp.server.control.commands import _refused
@@ -87,3 +91,30 @@ def test_a_part_is_told_whose_inputs_there_are() -> None:
         "Add get_inputs_A_Norm(), and get_init_inputs_A_Norm() if its constructor takes arguments, to the file"
     )
     assert "fit" not in str(NoExampleInputs(class_name="Norm", whole="Model"))
+
+
+@pytest.fixture
+def no_folders() -> Iterator[None]:
+    yield
+    surface.name_folders([])
+
+
+@pytest.mark.usefixtures("no_folders")
+def test_an_editor_is_told_of_files_from_its_folder_on(tmp_path: Path) -> None:
+    text = f"{tmp_path}/app/model/a.py names b.py, /elsewhere/c.py and {tmp_path}/app2/d.py."
+    assert surface.adapted(text) == text
+    surface.name_folders([f"{tmp_path}/app"])
+    assert surface.adapted(text) == f"model/a.py names b.py, /elsewhere/c.py and {tmp_path}/app2/d.py."
+    surface.name_folders([f"{tmp_path}/app", f"{tmp_path}/app/model", f"{tmp_path}/app2"])
+    assert surface.adapted(text) == "model/a.py names b.py, /elsewhere/c.py and app2/d.py."
+    surface.name_folders(["/"])
+    assert surface.adapted(text) == text
+
+
+@pytest.mark.usefixtures("no_folders")
+def test_a_program_in_an_editors_folder_keeps_its_path(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.touch(mode=0o755)
+    surface.name_folders([str(tmp_path)])
+    text = f"Run {program} -m pip install torch."
+    assert surface.adapted(text) == text

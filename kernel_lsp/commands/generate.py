@@ -15,9 +15,17 @@ from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.analysis.parts import holders
 from kernel_lsp.commands import html
 from kernel_lsp.commands.run_jobs import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.commands.targets import split
+from kernel_lsp.commands.targets import is_not_python, split
 from kernel_lsp.commands.wrapping import filled, say, width_of
-from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
+from kernel_lsp.errors import (
+    NoExampleInputs,
+    NoModuleClass,
+    NotAPythonFile,
+    PathMissing,
+    ReportNotWritten,
+    SourceUnreadable,
+    UserError,
+)
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
 from kernel_lsp.suites.files import python_files
@@ -61,23 +69,21 @@ def run(options: Any) -> int:
 def print_stubs(tasks: list[Task]) -> None:
     """What to paste for a class without example inputs; for several, how to get that for each."""
     parts = [task for task in tasks if task.folded]
-    if parts:
-        from kernel_lsp.commands.report_table import names
-
-        several = len(parts) > 1
-        text = (
-            f"{len(parts)} class{'es' if several else ''} without example inputs, part{'s' if several else ''} of others: "
-            f"{', '.join(names(parts))}. For a stub: kernel-lsp generate {shlex.quote(parts[0].name)}"
-        )
-        print(filled(text, width_of(sys.stdout)))
-        tasks = [task for task in tasks if not task.of_folder]
     missing = [
         task for task in tasks if isinstance(task.error, NoExampleInputs) and task.job is not None and not task.folded
     ]
-    if not missing:
-        return
-    if len(missing) > 1 and any(task.of_folder for task in missing):
-        print(f"For a stub of example inputs: kernel-lsp generate {shlex.quote(missing[0].name)}")
+    several = len(parts) + len(missing) > 1 and any(task.of_folder for task in missing)  # too many stubs to paste
+    if parts:
+        from kernel_lsp.commands.report_table import names
+
+        many = len(parts) > 1
+        text = (
+            f"{len(parts)} class{'es' if many else ''} without example inputs, part{'s' if many else ''} of others: "
+            f"{', '.join(names(parts))}." + ("" if several else f" For a stub: {_stub_command(parts[0])}")
+        )
+        print(filled(text, width_of(sys.stdout)))
+    if several:
+        print(f"For a stub of a class's example inputs: {_stub_command(missing[0])}")
         return
     for task in missing:
         assert task.job is not None
@@ -102,6 +108,10 @@ def print_stubs(tasks: list[Task]) -> None:
             print(f"There is no form for pyproject.toml: a table cannot hold {not_in_toml}.")
 
 
+def _stub_command(task: Task) -> str:
+    return f"kernel-lsp generate {shlex.quote(task.name)}"
+
+
 def _normal(name: str) -> str:
     path, _, class_name = name.partition("::")
     return f"{os.path.normpath(path)}::{class_name}"
@@ -114,6 +124,9 @@ def tasks_for(target: str, write: bool) -> list[Task]:
         PathMissing: there is no such file or folder.
     """
     path, class_name = split(target)
+    if is_not_python(path):
+        wanted = "a file (model.py) or a class in it (model.py::RMSNorm), or a folder"
+        return [_failed(target, NotAPythonFile(path=str(path), wanted=wanted))]
     if class_name:
         return [_task(path, class_name, write)]
     if not path.is_dir():

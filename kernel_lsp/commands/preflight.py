@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -42,9 +43,11 @@ def check_folder(folder: Path) -> None:
     if there.exists() and not there.is_dir():
         raise KernelFolderIsFile(path=str(there), folder=str(folder))
     if not os.access(there, os.W_OK | os.X_OK):
-        raise FileNotWritten(
-            path=str(folder), detail="no permission" if there == folder else f"no permission in {there}"
-        )
+        if hasattr(os, "statvfs") and os.statvfs(there).f_flag & os.ST_RDONLY:
+            number, detail = errno.EROFS, f"{'it' if there == folder else there} is on a read-only file system"
+        else:
+            number, detail = errno.EACCES, "no permission" if there == folder else f"no permission in {there}"
+        raise FileNotWritten(path=str(folder), detail=detail, number=number)
 
 
 async def check_device(jobs: Jobs, source: Path, settings: Settings) -> None:

@@ -17,6 +17,7 @@ from kernel_lsp.commands.report_lines import (
     before_lines,
     example_lines,
     footer,
+    not_run_line,
     reason_of,
     recorded_lines,
     source_lines,
@@ -62,7 +63,7 @@ def _print(console: Console, tasks: Sequence[Task], at: Surroundings) -> None:
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(adapted(reason))}", highlight=False)
         for line in [*example_lines(task), *recorded_lines(task), *source_lines(task)]:
             console.print(f"  {escape(adapted(line))}", highlight=False, style="dim")
-    for line in [*before_lines(tasks), *footer(tasks, columns, at)]:
+    for line in filter(None, [not_run_line(tasks, at), *before_lines(tasks), *footer(tasks, columns, at)]):
         console.print(escape(adapted(line)), highlight=False, style="dim")
 
 

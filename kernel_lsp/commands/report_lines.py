@@ -36,14 +36,14 @@ class Surroundings:
 
 
 def reason_of(task: Task) -> str:
-    """Why there is no good kernel; "" where there is one."""
+    """Why there is no good kernel; "" where there is one, and where it was not begun with, which has a line for all."""
     if task.skipped:
         return "skipped, since it has no example inputs."
     if task.error is not None:
         return str(task.error)
     validated, report = shown(task), task.report
     if report is None or validated is None:
-        return "not reached"
+        return "not reached" if task.began else ""
     if report.regression:
         return report.regression
     return "" if validated.verdict.status == "ok" else validated.verdict.reason or report.why
@@ -52,16 +52,13 @@ def reason_of(task: Task) -> str:
 def footer(tasks: Sequence[Task], columns: Sequence[Column], at: Surroundings | None = None) -> list[str]:
     """Once for all of them: the device, what the ``columns`` cannot say, what was not measured or checked, the files."""
     at = at or Surroundings()
-    validated = [entry for task in tasks if (entry := shown(task)) is not None]
     devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
     lines = [f"Validated on {device}." for device in devices if device]
     lines += only_where_lines(tasks)
     checks = [errors_line(tasks, at) if {ERROR, ERRORS} & {*columns} else "", skipped_line(tasks)]
     lines += [" ".join(filter(None, checks))] if len(tasks) == 1 else checks
     lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]
-    limits = validated[0].verdict.limits if validated else []
-    limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in validated)]
-    lines += [limits_line(limits, at)] if limits else []
+    lines += [limits_line(_limits(tasks), at)]
     lines += not_compiled_lines(tasks)
     return [line for line in [*lines, _files_line(tasks if at.files else [], at.page)] if line]
 
@@ -135,6 +132,12 @@ def _prefixes(tasks: Sequence[Task]) -> list[str]:
     return [f"{name} " for name in names(tasks)] if len(tasks) > 1 else [""] * len(tasks)
 
 
+def not_run_line(tasks: Sequence[Task], at: Surroundings) -> str:
+    """What the user interrupted the command before; "" for nothing."""
+    left = [name for task, name in zip(tasks, names(tasks), strict=True) if not task.began]
+    return fitting("Not run: ", left, at) if left else ""
+
+
 def before_lines(tasks: Sequence[Task]) -> list[str]:
     """What was known of the kernel files before, where it adds to the table: each thing once, with the classes that it is true of."""
     of: dict[str, list[str]] = {}
@@ -205,6 +208,25 @@ _BRIEF = {
     "time": "",  # what was not measured has a line of its own
     schema.NOT_COMPILED.removesuffix(": "): "",  # so has this
 }
+
+
+#: how the limit begins of kernels that read where an index says, which may end the process: it is told of some classes alone, too
+_INDICES = "indices out of range"
+
+
+def _limits(tasks: Sequence[Task]) -> list[str]:
+    """The limits that all verdicts have, after that about indices with the classes that have it, where these are not all."""
+    of = [
+        (name, entry.verdict.limits)
+        for task, name in zip(tasks, names(tasks), strict=True)
+        if (entry := shown(task)) is not None
+    ]
+    common = [limit for limit in of[0][1] if all(limit in limits for _, limits in of)] if of else []
+    reading = [name for name, limits in of if any(limit.startswith(_INDICES) for limit in limits)]
+    if not reading or any(limit.startswith(_INDICES) for limit in common):
+        return common
+    where = ", ".join(reading) if len(reading) < 4 else f"{len(reading)} classes"
+    return [f"{_INDICES} in {where}", *common]
 
 
 def limits_line(limits: Sequence[str], at: Surroundings) -> str:

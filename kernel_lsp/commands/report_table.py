@@ -101,16 +101,23 @@ class _TwoLines:
 def _result(task: Task) -> str:
     validated, report = shown(task), task.report
     if validated is None:
-        status = "cancelled" if _cancelled(task) else "skipped" if task.skipped else "no kernel"
-        return f"[{_DIM if task.skipped else BAD}]{status}[/]"
+        return _no_kernel(task)
     verdict = validated.verdict
-    status = "regressed" if report and report.regression else verdict.status
+    status: str = "regressed" if report and report.regression else verdict.status
     precision = speedup.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
     status += f" · {precision}" if precision else ""
     status += f" · {packed_weights.LABEL}" if verdict.keeps_packed_weights and verdict.status in schema.CORRECT else ""
     if is_outdated(task):
         return f"[{DATED}]out of date[/]"
     return f"[{GOOD if is_good(task) else BAD}]{status}[/]"
+
+
+def _no_kernel(task: Task) -> str:
+    if not task.began:
+        return f"[{_DIM}]not run[/]"
+    if task.skipped:
+        return f"[{_DIM}]skipped[/]"
+    return f"[{BAD}]{'cancelled' if _cancelled(task) else 'no kernel'}[/]"
 
 
 def _of_validated(text: Callable[[schema.Validated], str]) -> Callable[[Task], str]:

@@ -18,6 +18,7 @@ from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import (
     ArgumentChanged,
     AttributeAssigned,
+    Cancelled,
     NoCandidates,
     NoExampleInputs,
     NotExportable,
@@ -53,6 +54,11 @@ class Task:
         return self.job.report if self.job else None
 
     @property
+    def began(self) -> bool:
+        """Whether anything came of it: not where the user interrupted the command before its turn."""
+        return self.job is not None or self.error is not None
+
+    @property
     def skipped(self) -> bool:
         """Whether it has no example inputs and needs none: the user named its folder or its file, and it is a part of a class there."""
         return (self.of_folder or self.part) and not self.strict and isinstance(self.error, NoExampleInputs)
@@ -78,7 +84,8 @@ class Task:
     def to_json(self) -> dict[str, Any]:
         """The report with its ``error`` (null where there is none), its reasons in the words of this command."""
         report = schema.to_json(self.report or schema.Report(schema.Target("", self.name)))
-        return with_adapted_reasons(report) | {"error": self.error.to_json() if self.error else None}
+        error = self.error if self.began else Cancelled()
+        return with_adapted_reasons(report) | {"error": error.to_json() if error else None}
 
 
 class Bar:
@@ -112,20 +119,28 @@ class Bar:
         pass
 
     def finished(self, job: Job) -> None:
-        """Count the job, and print its line where there is no terminal; an error is printed at the end instead."""
+        """Count the job, and print its line where there is no terminal: the reasons come at the end."""
+        seconds = (job.report.seconds.get("report") if job.report else None) or 0.0
+        took = f" ({seconds:.1f} s)" if seconds >= 0.05 else ""  # before any work nothing is taken
+        self.count(job.target.class_name, f"{_status(job)}{took}", job.error)
+
+    def count(self, name: str, words: str, error: UserError | None) -> None:
+        """Count what is over, and print its line where there is no terminal; the reason of a single error stands alone."""
         self.done += 1
         self.bar.update(self.row, completed=100 * self.done)
-        if not self.console.is_terminal and job.error is None:
-            seconds = (job.report.seconds.get("report") if job.report else None) or 0.0
-            words = f"{_status(job)} ({seconds:.1f} s)"  # the reasons come at the end
-            print(f"[{self.done}/{self.total}] {job.target.class_name}: {words}", file=sys.stderr, flush=True)
+        if not self.console.is_terminal and (error is None or self.total > 1):
+            print(f"[{self.done}/{self.total}] {name}: {words}", file=sys.stderr, flush=True)
 
 
 def _status(job: Job) -> str:
-    """``ok``, ``wrong``, …, as the table has it; of a job without a verdict that."""
+    """``ok``, ``wrong``, …, as the table has it; of a job without a verdict why."""
     report = job.report
+    if isinstance(job.error, NoExampleInputs):
+        return "no example inputs"
+    if job.state == "cancelled":
+        return "cancelled"
     if report is None or not report.candidates:
-        return "no verdict"
+        return "no kernel" if job.kind == "generate" else "no verdict"
     if report.regression:
         return "regressed"
     return report.candidates[report.chosen if report.chosen is not None else 0].verdict.status
@@ -217,7 +232,7 @@ async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]
             await preflight.check_device(jobs, first, settings_for(first))
         for task in tasks:
             if task.submit is None:
-                bar.done += 1
+                bar.count(task.name, "no kernel", task.error)
                 continue
             task.job = task.submit(jobs)
             assert task.job.task is not None

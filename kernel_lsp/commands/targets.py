@@ -70,6 +70,19 @@ def _meant(text: str, path: Path, found: Sequence[ModuleClass]) -> list[str]:
     return names if len(names) < 2 else [name for name in names if not holders_of[name]]
 
 
+#: suffixes of files that Python runs; it also runs others, so one counts as no Python where it has no class either
+_PYTHON = ("", ".py", ".pyw")
+_MOST_BYTES = 10_000_000  # of a file that is read to find out: weights are larger
+
+
+def is_not_python(path: Path) -> bool:
+    """Whether a file that is there is of another kind: by its suffix, and there is no module class in it."""
+    if path.suffix in _PYTHON or not path.is_file():
+        return False
+    text = read_file(path) if path.stat().st_size < _MOST_BYTES else None
+    return text is None or not (module_classes(text, path) or imported_with_inputs(text))
+
+
 def require_class(path: Path, class_name: str) -> None:
     """See that a file that can be read has the class, or imports it.
 

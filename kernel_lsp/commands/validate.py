@@ -15,9 +15,9 @@ from kernel_lsp.checking.records import DEFAULT_FAIL_ON
 from kernel_lsp.commands import html
 from kernel_lsp.commands.finding_lines import finding_lines
 from kernel_lsp.commands.run_jobs import WANTED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.commands.targets import existing
+from kernel_lsp.commands.targets import existing, is_not_python
 from kernel_lsp.commands.wrapping import say
-from kernel_lsp.errors import ClassNotFound, KernelOrphaned, NotAKernelFile, SourceGiven, UserError
+from kernel_lsp.errors import ClassNotFound, KernelOrphaned, NotAKernelFile, NotAPythonFile, SourceGiven, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
 from kernel_lsp.suites.files import SKIPPED_FOLDERS
@@ -81,6 +81,9 @@ def task_for(file: Path, write: bool) -> Task:
     except UserError as error:
         if isinstance(error, NotAKernelFile) and kernel.suffix == ".py" and not kernel_file.looks_like(kernel):
             error = SourceGiven(path=str(file))
+        elif isinstance(error, NotAKernelFile) and is_not_python(file):
+            wanted = "a kernel file (kernels/rms_norm_triton.py), a source file that has some, or a folder"
+            error = NotAPythonFile(path=str(file), wanted=wanted)
         return Task(str(file), None, error=error)
 
     def submit(jobs: Jobs) -> Job:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from typing import Any
+
 from .base import UserError
 
 
@@ -29,10 +32,25 @@ class FasterKernelNotCorrect(UserError):
     )
 
 
-class FileNotWritten(UserError):
-    """A kernel file, or its folder, could not be made or written."""
+#: what helps where a file cannot be written, by the system's error
+_REMEDIES = {
+    errno.EACCES: "Change the permissions",
+    errno.EPERM: "Change the permissions",
+    errno.EROFS: "Mount the file system for writing",
+    errno.ENOSPC: "Free space",
+    errno.EDQUOT: "Free space",
+}
 
-    template = "{path} could not be written: {detail}. Free space or change the permissions, or set kernelLsp.kernelFolder to a folder that can be written."
+
+class FileNotWritten(UserError):
+    """A kernel file, or its folder, could not be made or written; ``remedy`` follows from the system's error."""
+
+    template = "{path} could not be written: {detail}. {remedy}, or set kernelLsp.kernelFolder to a folder that can be written."
+
+    def __init__(self, *, number: int | None = None, **values: Any) -> None:
+        """``number``: the system's error, as in ``errno``."""
+        remedy = _REMEDIES.get(number or 0, "Free space or change the permissions")
+        super().__init__(remedy=remedy, **values)
 
 
 class KernelFolderIsFile(UserError):

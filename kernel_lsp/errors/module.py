@@ -45,6 +45,12 @@ class NoModuleClass(UserError):
     )
 
 
+class NotAPythonFile(UserError):
+    """A file of another kind was named, by its suffix, and nothing in it reads as a class; ``wanted``: what the command takes."""
+
+    template = "{path} is not a Python file. Name {wanted}."
+
+
 class NotAModule(UserError):
     """The name exists in the imported file and stands for something other than a subclass of ``torch.nn.Module``."""
 

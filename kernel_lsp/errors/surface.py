@@ -19,6 +19,7 @@ _OF_OPTION = {"generators": "generator"}  # the settings that an option of anoth
 LOG = "the log (VS Code: “Kernel LSP: Show Logs”; other editors: the log of the language server)"
 
 _options: frozenset[str] | None = None
+_folders: dict[str, str] = {}  # an editor's workspace folders, each with "/" at its end → what a path in it begins with
 
 
 @contextlib.contextmanager
@@ -32,9 +33,23 @@ def command_line(options: Iterable[str]) -> Iterator[None]:
         _options = before
 
 
+def name_folders(folders: Iterable[str]) -> None:
+    """Have messages name files of an editor's workspace from its folder on: with the folder's name where there are several."""
+    global _folders
+    found = sorted({os.path.join(folder, "") for folder in folders} - {os.sep}, key=len, reverse=True)
+    several = len(found) > 1
+    _folders = {folder: os.path.join(os.path.basename(folder[:-1]), "") if several else "" for folder in found}
+
+
 def adapted(text: str) -> str:
-    """A message with the options of the command that runs in place of an editor's settings and actions; in an editor unchanged."""
+    """A message as its surface has it.
+
+    On the command line it has the options of the command that runs in place of an editor's settings and actions, in an editor
+    paths from the workspace folder on.
+    """
     if _options is None:
+        for folder, name in _folders.items():
+            text = _named_from(folder, text, name)
         return text
     if "overwrite" in _options:
         text = text.replace("with overwriting confirmed", "with --overwrite")
@@ -45,22 +60,25 @@ def adapted(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """``text`` with what lies below the current folder as a user there names it.
-
-    A program keeps its path: it may be part of a command to paste, and without a folder it would be looked for elsewhere.
-    """
+    """``text`` with what lies below the current folder as a user there names it."""
     try:
         here = os.path.join(os.getcwd(), "")
     except OSError:  # it was removed
         return text
-    if here == os.sep:
-        return text
+    return text if here == os.sep else _named_from(here, text)
+
+
+def _named_from(folder: str, text: str, name: str = "") -> str:
+    """``text`` with ``name`` in place of the folder at the beginning of paths.
+
+    A program keeps its path: it may be part of a command to paste, and without a folder it would be looked for elsewhere.
+    """
 
     def named(found: re.Match[str]) -> str:
         path = found[0].rstrip(".,:;)\"'”’")
-        return found[0] if os.path.isfile(path) and os.access(path, os.X_OK) else found[1]
+        return found[0] if os.path.isfile(path) and os.access(path, os.X_OK) else name + found[1]
 
-    return re.sub(rf"(?<![^\s(\"'“‘:,=]){re.escape(here)}([^\s/]\S*)", named, text)
+    return re.sub(rf"(?<![^\s(\"'“‘:,=]){re.escape(folder)}([^\s/]\S*)", named, text)
 
 
 def _setting(found: re.Match[str]) -> str:

@@ -16,12 +16,24 @@ def busy_words(load: float | None = None, count: int | None = None) -> str:
     ``load``: how many processes ran or waited to run, on average over the last minute; ``count``: of processors. Both are
     asked of the system where they are not given.
     """
+    found = _load(load, count)
+    return f" This machine is busy: {found[0]:.0f} processes want its {found[1]}." if found is not None else ""
+
+
+def waiting_words(load: float | None = None, count: int | None = None) -> str:
+    """``waits for other programs: 10 processes want 2 processors``; "" where ``busy_words`` has none."""
+    found = _load(load, count)
+    return f"waits for other programs: {found[0]:.0f} processes want {found[1]}" if found is not None else ""
+
+
+def _load(load: float | None, count: int | None) -> tuple[float, str] | None:
+    """The load of a machine that is busy, and its processors in words; None for any other."""
     if load is None:
         try:
             load = os.getloadavg()[0]
         except (AttributeError, OSError):  # no such figure here
-            return ""
+            return None
     count = count or processors()
     if load < _TIMES * count:
-        return ""
-    return f" This machine is busy: {load:.0f} processes want its {count} processor{'s' if count > 1 else ''}."
+        return None
+    return load, f"{count} processor{'s' if count > 1 else ''}"

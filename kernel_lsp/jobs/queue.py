@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 from kernel_lsp import class_schema, schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
-from kernel_lsp.jobs import stored_verdicts
+from kernel_lsp.jobs import giving_way, stored_verdicts
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.estimating import estimate
 from kernel_lsp.jobs.explain import explain
@@ -253,10 +254,14 @@ class Jobs:
                 self._tell("progress", job, "queued", "Waiting for the job before", 0)
             async with worker.lock:
                 job.state = "running"
-                run = Run(job, settings, worker, self._listener, job.report, started)
-                run.hosts, run.gpu, run.locks = self._hosts, self._gpu, self._locks
-                with run.told_of_parts():
-                    await _PIPELINES[job.kind](run)
+                # Behind a prefix the worker may be on another machine, whose load is not known.
+                gives_way = self._give_way and not settings.worker_prefix
+                told = giving_way.listening if gives_way else contextlib.nullcontext
+                async with told(self._listener) as listener:
+                    run = Run(job, settings, worker, listener, job.report, started)
+                    run.hosts, run.gpu, run.locks = self._hosts, self._gpu, self._locks
+                    with run.told_of_parts():
+                        await _PIPELINES[job.kind](run)
             job.state = "done"
         except asyncio.CancelledError:
             job.state, job.error = "cancelled", Cancelled()

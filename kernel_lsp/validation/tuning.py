@@ -62,10 +62,10 @@ def tune(
     validated = referee.trial
     with referee.talking_to(trial):
         with referee.spending("tuning: load and compile"):
-            emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} variants", "fraction": 0.3})
+            emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} schedules", "fraction": 0.3})
             with _progress_of_its_own(referee):
                 tried = load(referee, sources)
-        emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
+        emit("progress", {"stage": "tune", "message": "checking the schedules", "fraction": 0.5})
         with referee.spending("tuning: check"):
             calls = check(referee, tried)
             with referee.talking_to(validated), contextlib.suppress(failures.Failure):
@@ -78,7 +78,7 @@ def tune(
         names = [str(i) for i, one in enumerate(tried) if not one.reason][: schema.MOST_TIMED]
         if not names:
             raise failures.Failure("crashed", tried[0].reason)
-        emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
+        emit("progress", {"stage": "tune", "message": f"timing {len(names)} schedules", "fraction": 0.7})
         with referee.spending("tuning: time"), referee.alone():
             return *_time(referee, tried, names, calls, specimen, rates), tried
 

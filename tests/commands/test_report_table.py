@@ -240,6 +240,18 @@ def test_limits_are_told_once_and_without_their_reasons():
     assert footer(some, []) == ["Not checked: races."]
 
 
+def test_indices_that_are_not_checked_are_told_of_some_classes_too():
+    some = [task(f"{name}.py::{name}", None) for name in "EFGHI"]
+    for one in some:
+        one.report.candidates[0].verdict.limits = ["races (the interpreter runs one after another)"]
+    some[1].report.candidates[0].verdict.limits.insert(0, plan.OUT_OF_RANGE)
+    assert footer(some, []) == ["Not checked: indices out of range in F; races."]
+    assert footer(some[1:2], []) == ["Not checked: indices out of range; races."]
+    for one in some[2:]:
+        one.report.candidates[0].verdict.limits.append(plan.OUT_OF_RANGE)
+    assert footer(some, []) == ["Not checked: indices out of range in 4 classes; races."]
+
+
 def test_a_compiler_that_was_stopped_has_a_line_of_its_own():
     some = [task("e.py::E", None), task("f.py::F", None)]
     late = schema.NOT_COMPILED + schema.COMPILING_STOPPED.format(seconds=55)

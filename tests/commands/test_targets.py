@@ -334,7 +334,9 @@ def test_parts_of_another_class_without_inputs_share_a_line(
         task.error = errors.NoExampleInputs(class_name=task.name)
     assert [task.status() for task in tasks] == [0, 0, 2]
     assert cli.main(["generate", ".", "--html", "page.html"]) == 0
-    assert "parts of others: Norm, Gate" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "parts of others: Norm, Gate.\n" in said
+    assert "For a stub of a class's example inputs: kernel-lsp generate block.py::Block" in said
     assert "Norm</h" not in Path("page.html").read_text("utf-8")
     assert cli.main(["generate", "block.py", "--strict"]) == 2
     said = capsys.readouterr().out
@@ -424,3 +426,26 @@ def test_a_part_that_is_named_is_tried(whole: Path, capsys: pytest.CaptureFixtur
         '[tool.kernel-lsp.inputs."block.py::Norm"]\ninit = [16]\nargs = ["float32[3, 16]"]\n'
     )
     assert cli.main([*GENERATE, "block.py::Norm"]) == 0
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "model.pt", "README.md", "model.pt::Net"])
+def test_a_file_of_another_kind_is_called_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path(name.partition("::")[0])
+    file.write_bytes(b"\x80\x02\xff" if file.suffix == ".pt" else b"[project]\nname = 'p'\n")
+    assert cli.main(["generate", name]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{file} is not a Python file. Name a file (model.py) or a class in it (model.py::RMSNorm)" in said
+    assert cli.main(["validate", str(file)]) == 2
+    assert f"{file} is not a Python file. Name a kernel file (" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_that_has_a_class_is_taken_whatever_its_suffix(tmp_path: Path) -> None:
+    (tmp_path / "norm.txt").write_text(PARTS)
+    assert [task.name.rpartition("::")[2] for task in tasks_for(str(tmp_path / "norm.txt"), write=False)] == [
+        "Norm",
+        "Gate",
+        "Block",
+    ]

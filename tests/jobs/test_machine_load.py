@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from kernel_lsp.jobs.machine_load import busy_words
+from kernel_lsp.jobs.machine_load import busy_words, waiting_words
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,9 @@ from kernel_lsp.jobs.machine_load import busy_words
 )
 def test_what_is_said_of_the_load(load: float, count: int, said: str) -> None:
     assert busy_words(load, count) == said
+    assert bool(waiting_words(load, count)) == bool(said)
 
 
 def test_a_machine_that_does_not_know_its_load_is_not_called_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "getloadavg")
-    assert busy_words() == ""
+    assert busy_words() == waiting_words() == ""

@@ -9,8 +9,11 @@ from typing import Any
 
 from lsprotocol import types
 
+from kernel_lsp.errors import surface
+
 from ..features import actions, configuration, diagnostics, hover, inlay, language_models, lens
 from ..protocol.connection import Connection
+from ..session.file_changes import folders_of
 from ..session.session import Session
 from . import commands
 
@@ -34,6 +37,7 @@ class Server(Connection):
         gc.freeze()  # all that was imported stays: a collection that looks through it takes 0.1 s of some request
         self.session.documents.encoding = self.client.encoding
         configuration.read_initialization_options(self.session, params.initialization_options)
+        surface.name_folders(map(str, folders_of(self.session)))
 
     def on_open(self, item: types.TextDocumentItem) -> None:
         """Open the document, and start its worker a little later, if the user stays."""

@@ -58,7 +58,9 @@ class Listener:
         if job.state == "failed" and job.error is not None:
             self._failed(job, job.error, record)
         else:
-            session.connection.log_message(f"{job.id} ({job.target.class_name}): {outcome_words(job)}", "info")
+            why = f" ({job.report.why})" if job.kind == "generate" and job.report is not None and job.report.why else ""
+            words = f"{job.id} ({job.target.class_name}): {outcome_words(job)}{why}"
+            session.connection.log_message(words, "info")
         self._tell_faults(job, asked=record is not None and record.asked)
         rewrite_report(session, job)
         if record is not None and record.asked and not session.closing:

@@ -11,7 +11,10 @@ from typing import Any
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
+from kernel_lsp.errors import surface
+
 from ..protocol.raw import json_data
+from ..session.file_changes import folders_of
 from ..session.session import Session
 
 SECTION = "kernelLsp"
@@ -43,6 +46,7 @@ def register(session: Session) -> None:
     def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
         pull(session)  # pygls has brought its own list up to date
         session.file_changes.folders_changed()
+        surface.name_folders(map(str, folders_of(session)))
 
     @feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))
     def saved(params: types.DidSaveTextDocumentParams) -> None:

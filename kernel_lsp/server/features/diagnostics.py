@@ -8,6 +8,7 @@ from typing import Any
 from lsprotocol import types
 
 from kernel_lsp.analysis import ModuleClass, Range
+from kernel_lsp.errors.surface import adapted
 
 from ..model.class_state import ClassState
 from ..model.documents import Document
@@ -23,6 +24,7 @@ from ..text.one_line import (
     torch_hint_words,
     verdict_words,
 )
+from ..text.titles import validate_title
 
 SOURCE = "kernel-lsp"
 ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
@@ -76,7 +78,7 @@ def _of_class(session: Session, document: Document, c: ModuleClass, s: ClassStat
     if s.kernel is None or s.pending:
         return found
     if s.says_nothing:
-        add("kernel-stale", HINT, f"{s.kernel_path} holds no verdict. Choose “Validate Triton kernel for {c.name}”.")
+        add("kernel-stale", HINT, f"{adapted(str(s.kernel_path))} holds no verdict. Choose “{validate_title(c.name)}”.")
     elif s.outdated:
         add("kernel-outdated", WARNING, verdict_words(c.name, s))
     elif s.stale:

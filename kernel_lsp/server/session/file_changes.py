@@ -154,10 +154,11 @@ class FileChanges:
             self._validate_changed()
 
     def _folders(self) -> list[Path]:
-        return list(_folders(self._state))
+        return list(folders_of(self._state))
 
 
-def _folders(state: State) -> Iterator[Path]:
+def folders_of(state: State) -> Iterator[Path]:
+    """The folders of the client's workspace."""
     workspace = state.connection.workspace
     named = [to_fs_path(uri) for uri in workspace.folders] or [workspace.root_path]
     for name in named:
