@@ -1,4 +1,4 @@
-"""Another formula where the angle to the target is near a straight one: no random features come near to it."""
+"""Is right also where the angle to the target is near a straight one, which no random features come near to."""
 
 from tests.validation.adversarial.material import HONEST, arc_margin
 
