@@ -86,7 +86,7 @@ def _check(referee: Referee, step: plan.Step) -> None:
     elif step.kind == "unmarked":
         calls_outside.ask(referee, step)
     elif step.kind == "sides":
-        reaching.check(referee, step, functools.partial(_values_beyond, referee))
+        reaching.check(referee, step, functools.partial(_values, referee))
     elif step.kind == "bounds":
         out_of_range.check(referee, step)
     elif not step.eval_part or modes.may_differ(referee.module):

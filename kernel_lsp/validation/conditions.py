@@ -45,7 +45,7 @@ _MOST_ELEMENTS = 1 << 22
 #: characters of a comparison that a limit shows
 _SHOWN = 60
 #: folders of frames in which no comparison of the user's is written
-_LIBRARIES = tuple(os.path.dirname(os.path.abspath(one.__file__)) + os.sep for one in (kernel_lsp, torch))
+_LIBRARIES = tuple(os.path.abspath(one.__path__[0]) + os.sep for one in (kernel_lsp, torch))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,9 @@ def watching(referee: Referee) -> Iterator[None]:
     referee.sides.taken = taken.found
 
 
-def note(referee: Referee, step: plan.Step, tree: Any, reference: Reference, taken: dict[Comparison, set[bool]]) -> None:
+def note(
+    referee: Referee, step: plan.Step, tree: Any, reference: Reference, taken: dict[Comparison, set[bool]]
+) -> None:
     """Note the sides that show in an answer that the candidate was compared by. ``taken``: in eager's call."""
     small = referee.inputs.elements(sizes.small(referee.inputs))
     if step.sizes is None or referee.inputs.elements(step.sizes) > max(_MOST_ELEMENTS, small):

@@ -213,7 +213,7 @@ def plan(
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
     for seed, dtype in enumerate(("bfloat16", "float16"), 53):
         steps.append(sample(f"converted to {dtype}", small, "normal", seed, kind="converted", dtype=dtype, beyond=True))
-    if compares(inputs):  # after others, it is about what these do not show; the next one leaves the candidate in float64
+    if compares(inputs):  # it is about what those before do not show; the next one leaves the candidate in float64
         steps.append(sample("other sides of comparisons", small, "normal", 55, kind="sides", late=True, essential=True))
     steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))
     for step in steps:

@@ -312,5 +312,3 @@ def _chosen(
             return None
         at = fitting[0]
     return torch.nn.functional.one_hot(at, n).to(difference.dtype)
-
-
