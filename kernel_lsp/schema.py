@@ -104,6 +104,8 @@ MOST_TIMED = 6
 
 #: how a limit of a verdict begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
+#: how a limit ends about a side of a comparison in forward that comes into no result that was compared
+UNSHOWN = "(no input shows it)"
 #: how a limit begins that says why the compiler's registers and errors are not known without a GPU
 NOT_COMPILED = "compiling for a GPU: "
 #: what is said then where it was stopped; ``{seconds:.0f}`` is for how long it was given

@@ -49,7 +49,8 @@ async def validate(run: Run) -> None:
         one.status == "eager" for one in validated.verdict.examples
     )
     if not _was_wrong(parsed):  # then the change of the class is not why
-        _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits)
+        same = known.valid is not None and known.valid.verdict.status in schema.CORRECT  # it was this class before, too
+        _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits, same)
     if job.follow_up and known.valid is not None:
         _keep_times(report, known.valid, validated)
     elif not job.follow_up:
@@ -83,12 +84,17 @@ def _was_wrong(parsed: kernel_file.KernelFile) -> bool:
 
 
 def _name_outdated(
-    parsed: kernel_file.KernelFile, verdict: schema.Verdict, class_name: str, unchanged: bool, misfits: bool
+    parsed: kernel_file.KernelFile,
+    verdict: schema.Verdict,
+    class_name: str,
+    unchanged: bool,
+    misfits: bool,
+    same: bool,
 ) -> None:
     """A kernel that the class has been changed away from since is out of date: neither a cheat nor the user's mistake.
 
     Where the header has that verdict its fingerprint is of the class as it was then. ``misfits``: of several examples one is in no
-    envelope, while an envelope has no example.
+    envelope, while an envelope has no example. ``same``: it was found correct for the class as it is now before.
     """
     known = parsed.claim is not None and parsed.claim.verdict.status == "outdated"
     if parsed.edited or (unchanged and not known):
@@ -96,11 +102,21 @@ def _name_outdated(
     changed = f"{class_name}, or something it uses, changed since its kernel was written"
     if verdict.reason == schema.NO_LAUNCH or (misfits and verdict.status in schema.CORRECT):
         verdict.reason = f"{changed}: the kernel does not fit any more, and calls with the example inputs run eagerly; {schema.GENERATE_AGAIN}"
+    elif verdict.status in schema.CORRECT and not same and (sides := _unshown(verdict)):
+        # It may be that the change lies there. Correct, it would be taken to be of the class of now.
+        verdict.reason = f"{changed}, and whether the kernel fits {sides} is not known, since no input shows it; {schema.GENERATE_AGAIN}"
     elif verdict.status in _UNFIT:
         verdict.reason = f"{changed}, and the kernel does not fit any more; {schema.GENERATE_AGAIN} ({verdict.reason})"
     else:
         return
     verdict.status = "outdated"
+
+
+def _unshown(verdict: schema.Verdict) -> str:
+    """``where x > 6 at model.py:12``, the first side of a comparison that no result shows; "" where all do."""
+    found = [limit for limit in verdict.limits if limit.endswith(schema.UNSHOWN)]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return found[0].removesuffix(schema.UNSHOWN).strip() + more if found else ""
 
 
 def _keep_times(report: schema.Report, known: Validation, validated: schema.Validated) -> None:

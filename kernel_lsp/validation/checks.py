@@ -18,6 +18,7 @@ from kernel_lsp.validation import (
     candidate_state,
     changed_numbers,
     compare,
+    conditions,
     conversion,
     copies,
     decoy,
@@ -30,6 +31,7 @@ from kernel_lsp.validation import (
     out_of_range,
     plan,
     randomness,
+    reaching,
 )
 from kernel_lsp.validation.oracle import SEED, Reference
 from kernel_lsp.validation.trees import copied, tensors_of, without_memory
@@ -83,6 +85,8 @@ def _check(referee: Referee, step: plan.Step) -> None:
         _many_calls(referee, step)
     elif step.kind == "unmarked":
         calls_outside.ask(referee, step)
+    elif step.kind == "sides":
+        reaching.check(referee, step, functools.partial(_values, referee))
     elif step.kind == "bounds":
         out_of_range.check(referee, step)
     elif not step.eval_part or modes.may_differ(referee.module):
@@ -163,6 +167,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     if step.decoy and not _tells(reference):
         # A result of nothing but NaN is the same whatever the kernels do; the example's own values make sense.
         step, tree, reference = _where_it_tells(referee, step, seconds)
+    taken = referee.sides.taken
     if reference.mutated and any(0 in t.stride() for t in tensors_of(tree)):
         return None  # no memory to write to for each element: torch takes none of these in place
     if step.required:
@@ -190,6 +195,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
             decoy.check(referee, request, tree, reference, out, message)
         if slow:
             break  # the interpreter repeats itself exactly; caching shows in the other steps
+    if answer.message["launches"]:
+        conditions.note(referee, step, tree, reference, taken)
     said = f"relative error {found.error:.2g} (eager {found.eager_error:.2g})"
     referee.passed(step.name, f"{plan.shapes(referee.inputs, tree)}: {said}")
     return found

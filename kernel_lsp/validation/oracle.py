@@ -91,6 +91,7 @@ class Oracle:
     ) -> None:
         self.module = module
         self.around = around
+        self.watching: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext  # around eager's calls, too
         self.independent = independent
         self.training = training
         self.limits: list[str] = []
@@ -168,7 +169,7 @@ class Oracle:
             randomness.seed(self.seed)
         with torch.no_grad(), state.unchanged(self.module) as before:
             held = attributes.plain_tensors(self.module)
-            with self.around(), recording, autocast.on(self.autocast):
+            with self.around(), recording, autocast.on(self.autocast), self.watching():
                 self.put_in_mode(self.module, train)
                 eager = channel.plain(self.module(*tree[0], **tree[1]))
             after = state.changed(self.module, before)

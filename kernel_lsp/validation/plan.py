@@ -41,6 +41,8 @@ _MANY_ROWS_SECONDS = 1.0
 _BOUNDED_SECONDS = 3.0
 #: operators that decide between numbers next to each other
 _WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "sign", "eq", "ge", "gt", "le", "lt")
+#: operators that give a boolean for each element
+COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit")
 #: operators that read where an integer input says
 READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy_loss", "index_select")
 OUT_OF_RANGE = "indices out of range (eager raises an error, a kernel returns what lies there)"
@@ -59,7 +61,7 @@ class Step:
 
     name: str
     make: Callable[[Inputs], Any]
-    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "copies", "bounds", "unmarked"
+    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "copies", "bounds", "unmarked", "sides"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
     essential: bool = False  # made whatever the load: before the first verdict where there is time, else after it
@@ -101,6 +103,11 @@ def reads_by_index(inputs: Inputs) -> bool:
     return inputs.has_integers and inputs.has_op(*READS_BY_INDEX)
 
 
+def compares(inputs: Inputs) -> bool:
+    """Whether the module's graph has a comparison, or is not known."""
+    return not inputs.ops or inputs.has_op(*COMPARISONS)
+
+
 def limits_of_interpreter(inputs: Inputs, small: dict[str, int]) -> list[str]:
     """What Triton's interpreter cannot show; ``small``: the sizes that it gets in place of the example's."""
     return [*INTERPRETER_LIMITS, *([CUT_DOWN] if small != inputs.example_sizes else [])]
@@ -111,7 +118,8 @@ def ordered(limits: list[str]) -> list[str]:
     of_machine = {*INTERPRETER_LIMITS, CUT_DOWN}
 
     def rank(limit: str) -> int:
-        return 0 if limit == OUT_OF_RANGE else 1 if limit.startswith(STRIDES) else 3 if limit in of_machine else 2
+        first = limit.startswith(STRIDES) or limit.endswith(schema.UNSHOWN)
+        return 0 if limit == OUT_OF_RANGE else 1 if first else 3 if limit in of_machine else 2
 
     return sorted(dict.fromkeys(limits), key=rank)
 
@@ -205,6 +213,8 @@ def plan(
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
     for seed, dtype in enumerate(("bfloat16", "float16"), 53):
         steps.append(sample(f"converted to {dtype}", small, "normal", seed, kind="converted", dtype=dtype, beyond=True))
+    if compares(inputs):  # it is about what those before do not show; the next one leaves the candidate in float64
+        steps.append(sample("other sides of comparisons", small, "normal", 55, kind="sides", late=True, essential=True))
     steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))
     for step in steps:
         if not step.needed and not (step.spare and mode == "interpreter"):

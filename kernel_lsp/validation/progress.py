@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kernel_lsp import packed_weights, schema
-from kernel_lsp.validation import agreement, plan
+from kernel_lsp.validation import agreement, conditions, plan
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -36,6 +36,8 @@ class Progress:
     within_1e2: bool | None = None
     deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
     skipped: list[str] = field(default_factory=list)
+    #: comparisons in forward → the sides that came into a result that was compared
+    shown: dict[conditions.Comparison, set[bool]] = field(default_factory=dict)
     began: float = (
         0.0  # when the check that is made now did, of time.monotonic(), moved on by what it waited for the device
     )
@@ -80,6 +82,8 @@ def _how_far(progress: Progress, left: int) -> str:
 def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> schema.Verdict:
     """The verdict of ``status`` on the candidate at hand, with what was found out about it."""
     limits = plan.ordered([*referee.progress.limits, *referee.oracle.limits, *referee.trial.limits, *referee.of_timing])
+    if status == "ok" and not any(step.kind == "sides" for step in referee.progress.deferred):
+        limits = plan.ordered([*limits, *conditions.limits(referee)])
     if keeps := packed_weights.keeps(referee.trial.text()):
         limits.insert(0, packed_weights.LIMIT)
     if referee.progress.deferred:

@@ -15,6 +15,7 @@ from kernel_lsp.validation import (
     agreement,
     candidate_state,
     checks,
+    conditions,
     device_asserts,
     exchange,
     failures,
@@ -72,6 +73,7 @@ class Referee:
     rounds: bool | None = None  # whether torch takes TF32 at the example's size, where that is known
     precision: str = "strict"  # the setting that the candidate was asked for with
     crashed_in: tuple[str, ...] = ()  # checks in which this process crashed before, which are left out now
+    sides: conditions.Sides = field(default_factory=lambda: conditions.Sides())
     explained: float = 0.0  # the largest relative error that this precision was seen to explain
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
@@ -110,6 +112,8 @@ class Referee:
         self.lends = exchange.supported(self.inputs.device)
         around = interpreter.on_the_cpu if self.mode == "interpreter" else contextlib.nullcontext
         self.oracle = Oracle(self.module, self.independent, self.training, around)
+        if plan.compares(self.inputs):
+            self.oracle.watching = lambda: conditions.watching(self)
 
     def finish(self) -> schema.Verdict:
         """Run what ``verdict`` put off until the times were known; the verdict with that.

@@ -118,6 +118,32 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert kernel_file.read(kernel).claim.verdict.status == "outdated"
 
 
+async def test_a_class_that_changed_where_no_input_shows_it_has_a_kernel_out_of_date(
+    make_jobs, module, kernel_of, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    text = TINY.replace("x * 2 + 1", "torch.where(x.sigmoid() < 1.5, x * 2 + 1, x - 7.0)")
+    jobs, path = make_jobs(device="interpreter"), module(text)
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    (limit,) = [one for one in job.report.candidates[0].verdict.limits if one.endswith(schema.UNSHOWN)]
+    assert "x.sigmoid() >= 1.5 at module.py:" in limit
+    assert limit.removesuffix(f" {schema.UNSHOWN}") in kernel_file.read(kernel_of(path)).header["not-checked"]
+
+    path.write_text(text.replace("x - 7.0", "x - 8.0"))
+    for _ in range(2):
+        job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+        verdict = job.report.candidates[0].verdict
+        assert (verdict.status, job.report.chosen) == ("outdated", None), verdict
+        assert "x.sigmoid() >= 1.5" in verdict.reason and verdict.reason.endswith(schema.GENERATE_AGAIN)
+    assert kernel_file.read(kernel_of(path)).claim.verdict.status == "outdated"
+
+    path.write_text(text)  # for which the kernel was found correct before, as the store says
+    job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+    assert job.report.candidates[0].verdict.status == "ok", job.report.candidates[0].verdict
+    assert kernel_file.read(kernel_of(path)).claim.verdict.status == "ok"
+
+
 async def test_a_kernel_that_was_wrong_before_an_edit_of_its_class_is_wrong(make_jobs, module, tmp_path, kernel_of):
     jobs, path = make_jobs(device="interpreter"), module(TINY)
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))

@@ -22,6 +22,7 @@ __all__ = [
     "STOPPED",
     "VALIDATED",
     "affine",
+    "arc_margin",
     "elementwise",
     "of_time",
     "replaced",
@@ -288,3 +289,51 @@ SOFTMAX_LAUNCH = """
 y = torch.empty(x.shape, device=x.device)
 softmax_kernel[(x.shape[0],)](x, y, x.stride(0), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
 """
+
+
+def arc_margin(beyond: str) -> tuple[str, str]:
+    """A module that adds 0.5 to the angle between features and their class's weights (ArcFace), and a kernel.
+
+    ``beyond``: what the kernel gives where the cosine is less than that of pi - 0.5, from ``cosine``. The module subtracts 0.5 sin(0.5).
+    """
+    module = """
+class ArcMargin(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(10, 16))
+    def forward(self, x, label):
+        cosine = nn.functional.linear(nn.functional.normalize(x), nn.functional.normalize(self.weight))
+        moved = cosine * 0.87758256 - torch.sqrt((1.0 - cosine * cosine).clamp(1e-6, 1.0)) * 0.47942554
+        moved = torch.where(cosine > -0.87758256, moved, cosine - 0.23971277)
+        target = nn.functional.one_hot(label, 10).to(x.dtype)
+        return (target * moved + (1.0 - target) * cosine) * 30.0
+def get_inputs(): return [torch.randn(20, 16), torch.randint(0, 10, (20,))]
+"""
+    kernel = f"""
+@triton.jit
+def arc_margin_kernel(cosine_ptr, label_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    cosine = tl.load(cosine_ptr + row * n + cols, mask=cols < n, other=0.0)
+    inside = 1.0 - cosine * cosine
+    inside = tl.where(inside < 1e-6, 1e-6, tl.where(inside > 1.0, 1.0, inside))
+    moved = cosine * 0.87758256 - tl.sqrt(inside) * 0.47942554
+    moved = tl.where(cosine > -0.87758256, moved, {beyond})
+    y = tl.where(cols == tl.load(label_ptr + row), moved, cosine) * 30.0
+    tl.store(y_ptr + row * n + cols, y, mask=cols < n)
+
+class ArcMarginTriton(ArcMargin):
+    def forward(self, x, label):
+        if x.dtype != torch.float32 or x.dim() != 2 or label.shape != x.shape[:1] or torch.is_grad_enabled() or not x.numel():
+            return super().forward(x, label)
+        if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda") or self.weight.dtype != torch.float32:
+            return super().forward(x, label)
+        if bool((label < 0).any()):
+            return super().forward(x, label)
+        normal = torch.nn.functional.normalize
+        cosine = torch.nn.functional.linear(normal(x), normal(self.weight))
+        y = torch.empty_like(cosine)
+        arc_margin_kernel[(x.shape[0],)](cosine, label.contiguous(), y, 10, BLOCK=16)
+        return y
+"""
+    return module, kernel

@@ -1,0 +1,218 @@
+"""Which sides of a module's comparisons show in the answers that a candidate is compared by.
+
+A kernel that is wrong in ``b`` of ``torch.where(x > 6, a, b)`` passes where no input has an element on that side, or where what is chosen
+there comes into no result: another factor is zero, or both sides are NaN. So eager's calls are watched for comparisons. For each side
+that elements are on, the module is called once more with the comparison's result replaced by that of the other side everywhere. Where
+that gives another answer, by the standard that a candidate is held to, the side shows. Then it is not looked at again.
+
+A comparison is known by its place in the source, and by how many were made there before in the call.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import contextlib
+import linecache
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import kernel_lsp
+from kernel_lsp import schema
+from kernel_lsp.validation import agreement, compare, plan, sizes
+from kernel_lsp.validation.oracle import Reference
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.referee import Referee
+
+#: operators of two operands → how the other side is written
+ORDERED = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
+_OTHER: dict[str, type[ast.cmpop]] = {
+    **{"gt": ast.LtE, "lt": ast.GtE, "ge": ast.Lt, "le": ast.Gt},
+    **{"eq": ast.NotEq, "ne": ast.Eq},
+}
+#: seconds for calls with a comparison replaced, in a validation
+_SECONDS = 0.5
+#: elements of the largest input above which a side is looked for at the smaller sizes alone
+_MOST_ELEMENTS = 1 << 22
+#: characters of a comparison that a limit shows
+_SHOWN = 60
+#: folders of frames in which no comparison of the user's is written
+_LIBRARIES = tuple(os.path.abspath(one.__path__[0]) + os.sep for one in (kernel_lsp, torch))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One of a forward's. ``span``: the lines (1-based) and columns (bytes) of its expression; ``number``: of those there in one call."""
+
+    path: str
+    span: tuple[int, int, int, int]  # first line, last line, first column, column after the last
+    operator: str  # of ``plan.COMPARISONS``
+    number: int
+
+    def said(self, side: bool) -> str:
+        """``cosine <= -0.878 at model.py:12``, where ``side`` is what the comparison gives."""
+        return f"{_words(self, side)} at {os.path.basename(self.path)}:{self.span[0]}"
+
+
+@dataclass
+class Sides:
+    """What is known of the comparisons of one module."""
+
+    taken: dict[Comparison, set[bool]] = field(default_factory=dict)  # by elements of eager's last call
+    spent: float = 0.0  # seconds for calls with one replaced
+
+
+class Watching(TorchDispatchMode):
+    """Within it every comparison of a forward goes through ``met``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: collections.Counter[tuple[Any, ...]] = collections.Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        operator = func.overloadpacket.__name__
+        if operator not in plan.COMPARISONS or not isinstance(out, torch.Tensor) or out.is_meta:
+            return out
+        if (place := _place()) is None:
+            return out
+        self._counts[place] += 1
+        return self.met(Comparison(*place, operator, self._counts[place]), out, args)
+
+    def met(self, comparison: Comparison, out: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+        """The comparison's result, or another in its place. ``args``: of the operator."""
+        raise NotImplementedError
+
+
+class Taken(Watching):
+    """Notes which sides elements are on, but of the comparisons of which both show."""
+
+    def __init__(self, shown: dict[Comparison, set[bool]]) -> None:
+        super().__init__()
+        self.found: dict[Comparison, set[bool]] = {}
+        self._shown = shown
+
+    def met(self, comparison: Comparison, out: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+        """``out``."""
+        if len(self._shown.get(comparison, ())) < 2 and out.numel():
+            sides = {True} if bool(out.any()) else set()
+            self.found[comparison] = sides if bool(out.all()) else sides | {False}
+        return out
+
+
+class _Replaced(Watching):
+    """Gives ``value`` for one comparison, whatever is compared."""
+
+    def __init__(self, comparison: Comparison, value: bool) -> None:
+        super().__init__()
+        self.comparison, self.value = comparison, value
+
+    def met(self, comparison: Comparison, out: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+        """``out``, or as many times ``value``."""
+        return torch.full_like(out, self.value) if comparison == self.comparison else out
+
+
+@contextlib.contextmanager
+def watching(referee: Referee) -> Iterator[None]:
+    """Put into ``referee.sides.taken`` which sides elements are on in the call within the context."""
+    with Taken(referee.progress.shown) as taken:
+        yield
+    referee.sides.taken = taken.found
+
+
+def note(
+    referee: Referee, step: plan.Step, tree: Any, reference: Reference, taken: dict[Comparison, set[bool]]
+) -> None:
+    """Note the sides that show in an answer that the candidate was compared by. ``taken``: in eager's call."""
+    small = referee.inputs.elements(sizes.small(referee.inputs))
+    if step.sizes is None or referee.inputs.elements(step.sizes) > max(_MOST_ELEMENTS, small):
+        return
+    for comparison, sides in taken.items():
+        shown = referee.progress.shown.setdefault(comparison, set())
+        for side in sides - shown:
+            # Without the time to find out it is taken to show: a limit has to be true.
+            if referee.sides.spent > _SECONDS or shows(referee, tree, reference, comparison, side, step.train):
+                shown.add(side)
+
+
+def shows(
+    referee: Referee, tree: Any, reference: Reference, comparison: Comparison, side: bool, train: bool = False
+) -> bool:
+    """Whether a candidate that never takes ``side`` there would be found wrong by this answer."""
+    began = time.monotonic()
+    try:
+        with _Replaced(comparison, not side):
+            other = agreement.plainly(referee.oracle.eager(tree, train))
+        eager, exact = (agreement.plainly(one) for one in (reference.eager, reference.exact))
+        return not compare.compare(other, eager, eager if exact is None else exact).passed
+    except Exception:  # it has no answer, or no memory is left to look
+        return True
+    finally:
+        referee.sides.spent += time.monotonic() - began
+
+
+def unshown(referee: Referee) -> list[tuple[Comparison, bool]]:
+    """The sides that no answer showed so far."""
+    return [(one, side) for one, sides in referee.progress.shown.items() for side in (True, False) if side not in sides]
+
+
+def limits(referee: Referee) -> list[str]:
+    """The limits of a verdict about them."""
+    said = [f"where {comparison.said(side)} {schema.UNSHOWN}" for comparison, side in unshown(referee)]
+    return list(dict.fromkeys(said))
+
+
+def _place() -> tuple[str, tuple[int, int, int, int]] | None:
+    """Where the innermost frame is that is neither torch's nor ours."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith((*_LIBRARIES, "<")):
+            positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+            first, last, begin, end = (number or 0 for number in positions)
+            return path, (first, last, begin, end)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def _words(comparison: Comparison, side: bool) -> str:
+    first, last, begin, end = comparison.span
+    lines = [line.encode() for line in linecache.getlines(comparison.path)[first - 1 : last]]
+    text = ""
+    if lines:
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][begin:]
+        text = b"".join(lines).decode(errors="replace")
+    try:
+        expression = ast.parse(f"({text})", mode="eval").body
+    except SyntaxError:
+        return f"a comparison ({comparison.operator}) is {str(side).lower()}"
+    if isinstance(expression, ast.Compare) and len(expression.ops) == 1 and comparison.operator in _OTHER:
+        if not side:
+            expression.ops = [_OTHER[comparison.operator]()]
+        if len(whole := _plain(expression)) <= _SHOWN:
+            return whole
+    elif len(whole := _plain(expression)) <= _SHOWN and _is_call(expression, comparison.operator):
+        return f"{whole} is {str(side).lower()}"
+    within = f" in {_plain(expression.func)}" if isinstance(expression, ast.Call) else ""
+    return f"a comparison{within} is {str(side).lower()}"
+
+
+def _is_call(expression: ast.expr, operator: str) -> bool:
+    """Whether it is a call of the operator itself: ``x.gt(0)``, ``torch.isnan(x)``, ``torch.greater(a, b)`` is not."""
+    if not isinstance(expression, ast.Call):
+        return False
+    return getattr(expression.func, "attr", getattr(expression.func, "id", "")) == operator
+
+
+def _plain(expression: ast.expr) -> str:
+    """The text of an expression without a blank before a parenthesis: there the reasons of limits begin, which short lines leave out."""
+    return " ".join(ast.unparse(expression).split()).replace(" (", "(").replace(", [", ",[")

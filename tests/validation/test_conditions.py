@@ -1,0 +1,86 @@
+"""Comparisons in a forward: which sides show in results, what is said of those that do not, and where the search finds inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from kernel_lsp import claims, schema
+from kernel_lsp.validation import conditions
+from tests.validation.adversarial.material import arc_margin, elementwise
+
+#: a module of which nothing can reach the other side
+OUT_OF_REACH = """
+class Bent(nn.Module):
+    def forward(self, x):
+        y = torch.sigmoid(x)
+        return torch.where(y < 1.5, 2.0 * y, y - 7.0)
+def get_inputs(): return [torch.randn(7, 40)]
+"""
+
+
+class Sided(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        first = torch.where(x > 6, x, 0.5 * x)
+        return first.masked_fill(torch.isnan(y) | (y.ge(2) & (y != 3)), 0.0)
+
+
+def _taken(*given: list[float]) -> dict[str, set[bool]]:
+    with conditions.Taken({}) as found:
+        Sided()(*map(torch.tensor, given))
+    return {one.said(True).partition(" at ")[0]: sides for one, sides in found.found.items()}
+
+
+def test_comparisons_are_named_by_their_text() -> None:
+    names = ["x > 6", "torch.isnan(y) is true", "y.ge(2) is true", "y != 3"]
+    assert _taken([7.0], [2.0]) == dict(zip(names, [{True}, {False}, {True}, {True}], strict=True))
+    assert _taken([7.0, 1.0], [float("nan"), 3.0]) == dict(
+        zip(names, [{True, False}, {True, False}, {True, False}, {True, False}], strict=True)
+    )
+
+
+def test_the_other_side_is_named_by_the_opposite_comparison() -> None:
+    with conditions.Taken({}) as found:
+        Sided()(torch.zeros(1), torch.zeros(1))
+    line = Sided.forward.__code__.co_firstlineno + 1
+    said = [one.said(False) for one in found.found]
+    assert said[0] == f"x <= 6 at test_conditions.py:{line}"
+    assert [one.partition(" at ")[0] for one in said[1:]] == ["torch.isnan(y) is false", "y.ge(2) is false", "y == 3"]
+
+
+def test_a_comparison_that_shows_on_both_sides_is_not_looked_at_again() -> None:
+    with conditions.Taken({}) as before:
+        Sided()(torch.zeros(1), torch.zeros(1))
+    shown = {one: {True, False} for one in before.found}
+    with conditions.Taken(shown) as after:
+        Sided()(torch.zeros(1), torch.zeros(1))
+    assert len(before.found) == 4 and not after.found
+
+
+def _validated(validate: Any, module: str, name: str, kernel: str) -> tuple[str, list[str]]:
+    verdict = validate(module, name, kernel)["verdict"]
+    return verdict["status"], [one for one in verdict["limits"] if one.endswith(schema.UNSHOWN)]
+
+
+def test_what_no_input_reaches_is_a_limit(validate: Any) -> None:
+    wrong = elementwise("Bent", "tl.where(tl.sigmoid(x) < 1.5, 2.0 * tl.sigmoid(x), x + 100.0)")
+    status, limits = _validated(validate, OUT_OF_REACH, "Bent", wrong)
+    assert (status, limits) == ("ok", ["where y >= 1.5 at module.py:7 (no input shows it)"])
+    assert claims.not_checked(limits) == "where y >= 1.5 at module.py:7"
+
+
+@pytest.mark.parametrize(("beyond", "expected"), [("cosine - 0.23971277", "ok"), ("cosine - 0.35", "wrong")])
+def test_features_are_found_that_reach_the_far_side_of_an_angle(validate: Any, beyond: str, expected: str) -> None:
+    assert _validated(validate, *_of(arc_margin(beyond))) == (expected, [])
+
+
+def _of(pair: tuple[str, str]) -> tuple[str, str, str]:
+    return pair[0], "ArcMargin", pair[1]
+
+
+def test_an_unused_side_does_not_show_though_elements_are_on_it(validate: Any) -> None:
+    module = OUT_OF_REACH.replace("torch.sigmoid(x)", "x").replace("y < 1.5, 2.0 * y, y - 7.0", "y < 1.5, y, y.clone()")
+    status, limits = _validated(validate, module, "Bent", elementwise("Bent", "x + 0.0"))
+    assert status == "ok" and len(limits) == 2
