@@ -26,7 +26,10 @@ def _cropped(n: int) -> list[torch.Tensor]:
     return [r(2 + n % 2, 6, 13 + n, 31 + n), r(2 + n % 2, 2)]
 
 
-module("by_lines", Cropped, (6,), _cropped, by_lines=True)
+#: also lines of twice the block and more
+_STEPS = (0, 1, 3, 40)
+
+module("by_lines", Cropped, (6,), _cropped, by_lines=True, steps=_STEPS)
 module(
     "by_lines_float16",
     Cropped,
@@ -64,6 +67,7 @@ case(  # both what is read and the result have sides that the other lacks
     lambda self, x, y: F.pad(torch.sigmoid(x[:, :, 2:, 1:-1]), (2, 1, 1, 3), value=0.5) + y,
     lambda n: [r(2, 3, 7 + n, 29 + n), r(3, 1, 1)],
     by_lines=True,
+    steps=_STEPS,
 )
 case(  # pieces of a tensor, each stored at its place
     "by_lines_concatenated",
