@@ -88,6 +88,7 @@ _LIKE_ANOTHER = (
     "lines_",
     *("rows_whole_softmax", "rows_whole_l1", "rows_whole_log", "rows_whole_layer_norm_2d_many", "rows_whole_bfloat16"),
     "rows_walked",
+    "by_lines_",
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),
@@ -96,6 +97,7 @@ _ALSO = (
     *("collapsed_linear", "collapsed_transposed", "collapsed_transposed_strided", "collapsed_transposed3d_depth"),
     *("collapsed_pool", "collapsed_pools"),
     "lines_pairs",
+    *("by_lines_padded", "by_lines_pieces", "by_lines_expanded", "by_lines_phases", "by_lines_rounded"),
     *("in_tiles_group_norm", "in_tiles_float16_pool", "in_tiles_batch_norm", "in_tiles_stored"),
     *("in_tiles_phases_cut", "in_tiles_float16_phases"),
 )

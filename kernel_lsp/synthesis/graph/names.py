@@ -62,6 +62,7 @@ _RESERVED = frozenset(
         "tile",
         "tiles",
         "n_tiles",
+        "piece",
         "outer",
         "block",
         "chunk",

@@ -16,7 +16,7 @@ from .program import Program, needed
 from .recurrent import recurrent
 from .reduction import reduction
 from .resident import resident
-from .schedules import Chained, Flat, Product, Resident, Schedule, Steps, Turned
+from .schedules import ByLines, Chained, Flat, Product, Resident, Schedule, Steps, Turned
 from .space import space
 from .target import Target
 from .verify import verify
@@ -43,7 +43,7 @@ def scheduled(
         program = contract(kernel, name, arguments, hints, stored, strided, schedule)
     elif isinstance(schedule, Chained):
         program = chained(kernel, name, arguments, hints, stored, strided, schedule)
-    elif isinstance(schedule, Flat | Turned):
+    elif isinstance(schedule, Flat | Turned | ByLines):
         program = elementwise(kernel, name, arguments, hints, stored, schedule)
     elif isinstance(schedule, Steps):
         program = recurrent(kernel, name, arguments, hints, stored, schedule)

@@ -32,9 +32,10 @@ from .extents import (
     total,
 )
 from .folding import folded_side
+from .index_work import instructions, issued
 from .recurrent_space import extents
 from .row_passes import times_read
-from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
+from .schedules import ByLines, Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 from .tilings import chunk_length
 
@@ -87,11 +88,17 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         programs = results // max(1, inner) * -(-inner // schedule.block)
     elif isinstance(schedule, Flat | Unrolled):
         programs = -(-results // schedule.block)
+    elif isinstance(schedule, ByLines):
+        outer, rows, cols = (hint(total(domain, atoms), hints) for atoms in schedule.parts(domain.kept))
+        programs = outer * -(-rows // schedule.rows) * -(-cols // schedule.cols)
     else:
         programs = -(-results // (schedule.rows * schedule.cols))
     waves, full = _waves(programs, min(target.programs, target.warps // schedule.warps), target)
     moved = read + written
-    return Cost(moved, 0, programs, waves, 0, moved / target.bandwidth / max(full * lanes, 1e-3))
+    busy = moved / target.bandwidth
+    if isinstance(schedule, Flat | ByLines):
+        busy = max(busy, instructions(kernel, schedule, target, hints) / issued(target))
+    return Cost(moved, 0, programs, waves, 0, busy / max(full * lanes, 1e-3))
 
 
 def _waves(programs: int, fit: int, target: Target) -> tuple[int, float]:

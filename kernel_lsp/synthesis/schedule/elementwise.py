@@ -1,4 +1,4 @@
-"""Elementwise kernels: every output element once, in the order of memory; a 2-D tile where an operand is transposed."""
+"""Elementwise kernels: every output element once, in the order of memory; a 2-D tile where an operand is transposed, or by lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..kernel.execution_plan import Hints, Kernel
 from ..kernel.ir import Arange, Axis, AxisIndex, Expr, ProgramId, Ref, Variable, apply, plus
 from .extents import total, transposed_atoms
 from .program import Blocks, Program, fixed, set_all
-from .schedules import Flat, Turned
+from .schedules import ByLines, Flat, Turned
 
 
 def elementwise(
@@ -22,7 +22,7 @@ def elementwise(
     arguments: Arguments,
     hints: Hints,
     stored: set[Value],
-    schedule: Flat | Turned,
+    schedule: Flat | Turned | ByLines,
 ) -> Program:
     """An elementwise kernel."""
     program = Program(name, arguments, num_warps=schedule.warps)
@@ -30,6 +30,8 @@ def elementwise(
         arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.outputs) > 1 else "out_ptr")
     if isinstance(schedule, Flat):
         axes = _across(kernel, program, schedule) if schedule.across else _flat(kernel, program, schedule.block)
+    elif isinstance(schedule, ByLines):
+        axes = _by_lines(kernel, program, schedule)
     else:
         turned = transposed_atoms(kernel, hints)
         assert turned
@@ -120,3 +122,44 @@ def _tile(kernel: Kernel, program: Program, turned: list[sympy.Symbol], schedule
     )
     program.tiling = f"One program takes a {schedule.rows} x {schedule.cols} tile, so that both the transposed operand and the result are read in order."
     return [*axes, rows, cols]
+
+
+def _by_lines(kernel: Kernel, program: Program, schedule: ByLines) -> list[Axis]:
+    """A block of lines, in one piece or several; each line's index is taken apart once, that of the program's first dimensions once for all."""
+    domain, arguments = kernel.domain, program.arguments
+    outer, above, inner = schedule.parts(domain.kept)
+    n_rows, n_cols = total(domain, above), total(domain, inner)
+    arguments.name_size(n_rows, "n_rows")
+    arguments.name_size(n_cols, "n_cols")
+    block_rows, block_cols = program.block("BLOCK_ROWS", schedule.rows), program.block("BLOCK_COLS", schedule.cols)
+    program.grid = [[Blocks(n_rows, schedule.rows)]]
+    rows, cols = Axis(fixed("rows"), list(above), "tile"), Axis(fixed("cols"), list(inner), "tile")
+    axes = [rows, cols]
+    block: Expr = ProgramId(0)
+    if not (n_cols.is_Integer and n_cols <= schedule.cols):
+        program.grid[0].append(Blocks(n_cols, schedule.cols))
+        across = apply("cdiv", arguments.size(n_cols), Ref(block_cols))
+        program.body += set_all(
+            (fixed("piece"), apply("mod_int", block, across)), (fixed("block"), apply("floordiv_int", block, across))
+        )
+        block = Ref(fixed("block"))
+        place = blocked(Ref(fixed("piece")), block_cols, cols, (1, 2))
+    else:
+        place = Arange(block_cols, cols, (1, 2))
+    if outer:
+        axes.insert(0, Axis(fixed("outer"), list(outer), "grid"))
+        program.grid[0].append(total(domain, outer))
+        down = apply("cdiv", arguments.size(n_rows), Ref(block_rows))
+        program.body += set_all((axes[0].variable, apply("floordiv_int", block, down)))
+        block = apply("mod_int", block, down)
+    program.body += set_all((rows.variable, blocked(block, block_rows, rows, (0, 2))), (cols.variable, place))
+    for axis, size, length, name in (
+        (rows, n_rows, schedule.rows, "row_mask"),
+        (cols, n_cols, schedule.cols, "col_mask"),
+    ):
+        if not (size.is_Integer and size % length == 0):
+            program.body += set_all(mask_of(axis, name, arguments.size(size)))
+    lines = f"{schedule.rows} lines" if schedule.rows > 1 else "one line"
+    each = "each" if schedule.rows > 1 else "it"
+    program.tiling = f"One program takes {lines} of the result, {schedule.cols} elements of {each}. What is the same all along a line is computed once."
+    return axes

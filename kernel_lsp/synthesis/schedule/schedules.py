@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+_Atom = TypeVar("_Atom")
 
 #: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
 RESTART = 512
@@ -35,6 +38,28 @@ class Turned:
 
     def __str__(self) -> str:
         return f"{self.rows} x {self.cols} tiles, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
+class ByLines:
+    """2-D blocks of an elementwise kernel: ``rows`` lines x ``cols`` elements of each.
+
+    Of a kernel's dimensions a line has the last ``inner``. Lines are numbered along those before, but for the first ``outer``: of these a program has one
+    index, which is the same for all that it does.
+    """
+
+    rows: int
+    cols: int
+    warps: int
+    outer: int
+    inner: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} lines x {self.cols} elements, {_warps(self.warps)}"
+
+    def parts(self, kept: list[_Atom]) -> tuple[list[_Atom], list[_Atom], list[_Atom]]:
+        """The dimensions of which a program has one index, those along which lines are numbered, and those of a line."""
+        return kept[: self.outer], kept[self.outer : -self.inner], kept[-self.inner :]
 
 
 @dataclass(frozen=True)
@@ -193,7 +218,7 @@ class Resident:
         return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
 
 
-Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product | Chained | Steps | Resident
+Schedule = Flat | Turned | ByLines | Rows | Passes | Columns | Unrolled | Product | Chained | Steps | Resident
 
 
 def _warps(count: int) -> str:

@@ -14,6 +14,7 @@ from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
 from .column_space import columns
+from .cost import cost
 from .extents import (
     LEAST_TURNED,
     LONGEST_ROW,
@@ -32,6 +33,7 @@ from .extents import (
     transposed_atoms,
 )
 from .folding import whole_tiles
+from .line_space import by_lines
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .row_passes import passes
@@ -71,7 +73,14 @@ def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]
     across = shared_by(kernel, hints, target.l2)
     if across and total(kernel.domain, kernel.domain.kept[across:]) % flat[0].block == 0:
         flat.insert(0, dataclasses.replace(flat[0], across=across))
+    if lines := by_lines(kernel, target, hints):
+        one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (flat[0], lines[0]))
+        return [*lines, *flat] if one - other > LEAST_SAVED else [flat[0], lines[0], *flat[1:]]
     return list(flat)
+
+
+#: Seconds that lines have to be estimated to save for them to come first: less is not worth a longer text.
+LEAST_SAVED = 5e-6
 
 
 #: Elements of a result from which on what belongs to its channel is loaded apart by default.

@@ -8,6 +8,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     asked_precision,
     attention,
     attributes,
+    by_lines,
     collapsing,
     complex_numbers,
     concatenated_products,

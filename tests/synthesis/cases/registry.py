@@ -40,6 +40,7 @@ class Case:
     windows: bool = False  # with ``halves``: convolutions of few channels split their windows in their tiles
     tile_sums: bool = False  # tiles of convolutions reduce their pixels, whether that pays or not
     no_cache: bool = False  # L2 holds nothing of what a row reads by the time that the next one reads it
+    by_lines: bool = False  # elementwise kernels go by lines as soon as these take fewer instructions
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
     keep: bool = False  # packed weights are kept from call to call
 
@@ -79,6 +80,9 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     if case.no_cache:
         with mock.patch.object(space, "shared_by", lambda kernel, hints, l2: shared_by(kernel, hints, 0)):
             return proposed(dataclasses.replace(case, no_cache=False), module, arguments, origin)
+    if case.by_lines:
+        with mock.patch.object(space, "LEAST_SAVED", -1.0):
+            return proposed(dataclasses.replace(case, by_lines=False), module, arguments, origin)
     if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
     pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays", "pointwise_pays"), lambda *_: True)

@@ -1,0 +1,72 @@
+"""Which elementwise kernels go by lines: those that would take each element's offset apart by several sizes.
+
+So it is where the lines of a tensor do not follow each other as those of the result do: storage that is longer than what is read of it, crops and
+slices of several dimensions, sides that are padded. Of a line one index is enough, and what does not vary along it is loaded once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..graph.sizes import ONE, ZERO
+from ..kernel.execution_plan import Hints, Kernel, hint
+from .extents import power_of_two, total
+from .index_work import Coefficients, coefficients, instructions, merged, work
+from .schedules import ByLines, Flat
+from .target import Target
+
+#: Elements of a program: 16 a thread, which share what is computed once a line or once a program.
+_ELEMENTS, _WARPS = 2048, 4
+
+#: The longest piece of a line and the shortest one, in elements, and the part of a block's lanes that at least have an element.
+_LONGEST, _SHORTEST, _FILLED = 1024, 16, 0.75
+
+#: Instructions from which on it is worth while that an element's offset is taken apart less often: those of three divisions.
+_MANY = 40
+
+#: Part of the instructions of blocks of consecutive elements that lines may take to be worth a look.
+_FEWER = 0.7
+
+
+def by_lines(kernel: Kernel, target: Target, hints: Hints) -> list[ByLines]:
+    """Schedules by lines, the one with the fewest instructions first; none where consecutive elements are as good."""
+    domain, places = kernel.domain, coefficients(kernel)
+    if places is None or work(domain, domain.kept, places) < _MANY:
+        return []
+    inner = _line(kernel, places)
+    length = hint(total(domain, domain.kept[-inner:]), hints)
+    along = (place.get(domain.kept[-1], ZERO) for place in places)
+    if length < _SHORTEST or not all(c in (ZERO, ONE) for c in along):
+        return []
+    cols = _block(length, _LONGEST, _SHORTEST)
+    if not cols:
+        return []
+    found: list[ByLines] = []
+    for outer in range(len(domain.kept) - inner):
+        n_rows = hint(total(domain, domain.kept[outer:-inner]), hints)
+        if rows := _block(n_rows, max(1, _ELEMENTS // cols), 1):
+            found.append(ByLines(rows, cols, _WARPS, outer, inner))
+    found.sort(key=lambda one: instructions(kernel, one, target, hints))
+    if not found or instructions(kernel, found[0], target, hints) > _FEWER * instructions(
+        kernel, Flat(), target, hints
+    ):
+        return []
+    first = found[0]
+    n_rows = hint(total(domain, first.parts(domain.kept)[1]), hints)
+    return [first, dataclasses.replace(first, rows=_block(n_rows, 2 * first.rows, first.rows), warps=2 * _WARPS)]
+
+
+def _line(kernel: Kernel, places: list[Coefficients]) -> int:
+    """How many of the last atoms every tensor has as one line."""
+    kept = kernel.domain.kept
+    return next(n for n in range(len(kept) - 1, 0, -1) if n == 1 or merged(kernel.domain, kept[-n:], places))
+
+
+def _block(size: int, most: int, least: int) -> int:
+    """The largest power of two between ``least`` and ``most`` whose blocks of ``size`` elements are nearly full; 0 where none is."""
+    block = min(power_of_two(size), most)
+    while block >= min(least, power_of_two(size)):
+        if size >= _FILLED * -(-size // block) * block:
+            return block
+        block //= 2
+    return 0
