@@ -12,7 +12,7 @@ from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.jobs import several_envelopes
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.settings import Settings
-from kernel_lsp.store import environments, validations
+from kernel_lsp.store import environments, recalled, validations
 from kernel_lsp.store.database import path_for
 from kernel_lsp.store.graphs import graph_of
 from kernel_lsp.store.targets import target_of
@@ -48,6 +48,19 @@ async def known(run: Run, parsed: kernel_file.KernelFile) -> Known:
     except StoreUnusable as error:
         warn(run, error)
         return Known()
+
+
+async def fitted_the_graph(run: Run, parsed: kernel_file.KernelFile) -> bool:
+    """Whether this machine found the kernel correct before for a class with the graph that the class has now; a fault is a warning."""
+    specimen = run.looked_at or run.report.specimen
+    if specimen is None or not specimen.graph:
+        return False
+    try:
+        found = await asyncio.to_thread(recalled.find, specimen.graph, "", store_of(run.settings))
+    except StoreUnusable as error:
+        warn(run, error)
+        return False
+    return any(one.kernel.body == parsed.actual_body for one in found)
 
 
 async def keep(run: Run, validated: schema.Validated) -> None:

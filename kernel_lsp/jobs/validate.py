@@ -50,6 +50,7 @@ async def validate(run: Run) -> None:
     )
     if not _was_wrong(parsed):  # then the change of the class is not why
         same = known.valid is not None and known.valid.verdict.status in schema.CORRECT  # it was this class before, too
+        same = same or await stored_verdicts.fitted_the_graph(run, parsed)  # names changed, and not what is computed
         _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits, same)
     if job.follow_up and known.valid is not None:
         _keep_times(report, known.valid, validated)
@@ -94,7 +95,7 @@ def _name_outdated(
     """A kernel that the class has been changed away from since is out of date: neither a cheat nor the user's mistake.
 
     Where the header has that verdict its fingerprint is of the class as it was then. ``misfits``: of several examples one is in no
-    envelope, while an envelope has no example. ``same``: it was found correct for the class as it is now before.
+    envelope, while an envelope has no example. ``same``: it was found correct for the class as it is now, or for its graph, before.
     """
     known = parsed.claim is not None and parsed.claim.verdict.status == "outdated"
     if parsed.edited or (unchanged and not known):

@@ -143,6 +143,12 @@ async def test_a_class_that_changed_where_no_input_shows_it_has_a_kernel_out_of_
     assert job.report.candidates[0].verdict.status == "ok", job.report.candidates[0].verdict
     assert kernel_file.read(kernel_of(path)).claim.verdict.status == "ok"
 
+    path.write_text(
+        text.replace("return torch.where(x.sigmoid()", "share = x.sigmoid()\n        return torch.where(share")
+    )
+    job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+    assert job.report.candidates[0].verdict.status == "ok", job.report.candidates[0].verdict  # it computes the same
+
 
 async def test_a_kernel_that_was_wrong_before_an_edit_of_its_class_is_wrong(make_jobs, module, tmp_path, kernel_of):
     jobs, path = make_jobs(device="interpreter"), module(TINY)
