@@ -45,6 +45,8 @@ _WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "s
 COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit")
 #: operators that read where an integer input says
 READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy_loss", "index_select")
+#: operators that end a GPU's CUDA context for values that they do not take
+STOPS_THE_GPU = (*READS_BY_INDEX, "scatter", "put", "one", "bincount", "multinomial", "binary")
 OUT_OF_RANGE = "indices out of range (eager raises an error, a kernel returns what lies there)"
 #: how the limits begin that are about where results lie in memory
 STRIDES = "the strides of its output"
@@ -101,6 +103,11 @@ class Step:
 def reads_by_index(inputs: Inputs) -> bool:
     """Whether an integer among the inputs may be an index that is out of range."""
     return inputs.has_integers and inputs.has_op(*READS_BY_INDEX)
+
+
+def takes_any_values(inputs: Inputs) -> bool:
+    """Whether the module may be called with any values between its operators: without a GPU, or where none of them can stop it."""
+    return inputs.device.type == "cpu" or (bool(inputs.ops) and not inputs.has_op(*STOPS_THE_GPU))
 
 
 def compares(inputs: Inputs) -> bool:

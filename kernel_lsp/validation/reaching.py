@@ -50,6 +50,8 @@ def check(referee: Referee, step: plan.Step, compared: Callable[[plan.Step], Any
     """
     if not conditions.unshown(referee) or referee.inputs.unit_interval or referee.oracle.double is None:
         return
+    if referee.inputs.computes_indices and not plan.takes_any_values(referee.inputs):
+        return
     search = _Search(referee, step, compared)
     search.run(_random(referee, step), _RANDOM)
     search.run(_directed(referee, step, search), _DIRECTED)
