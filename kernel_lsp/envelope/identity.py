@@ -1,7 +1,7 @@
 """Whether two modules compute the same: a hash of the exported graph without the names that people gave.
 
 Not in it: the names of classes, parameters, buffers and values, the order of statements that do not depend on one
-another, and the device. In it: operators with their constants, dtypes, and sizes as far as they are fixed.
+another, and the device. In it: operators with their constants, also those that are tensors, dtypes, and sizes as far as they are fixed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-_KINDS = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
+_KINDS = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}
 
 
 def identified(exported: ExportedProgram) -> tuple[str, list[str]]:
@@ -35,6 +35,7 @@ class _Canonical:
     def __init__(self, exported: ExportedProgram) -> None:
         self.lines: list[str] = []
         self.state: list[str] = []
+        self._constants = exported.constants
         self._specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs}
         self._inputs = {node: i for i, node in enumerate(self._user_inputs(exported))}
         self._numbers: dict[Node, str] = {}
@@ -86,6 +87,8 @@ class _Canonical:
             return f"input {self._inputs[node]}"
         spec = self._specs[node.name]
         self.state.append(str(spec.target))
+        if spec.kind is InputKind.CONSTANT_TENSOR:
+            return f"constant {_values(self._constants.get(str(spec.target)))}"
         return _KINDS.get(spec.kind, "other")
 
     def _argument(self, value: Any) -> str:
@@ -118,3 +121,11 @@ class _Canonical:
 
 def _name(target: Callable[..., Any] | str) -> str:
     return str(target) if isinstance(target, torch._ops.OpOverload) else getattr(target, "__name__", str(target))
+
+
+def _values(constant: object) -> str:
+    """A hash of a tensor's elements; "" where it has none of its own, as under ``FakeTensorMode``."""
+    if type(constant) is not torch.Tensor or constant.layout is not torch.strided or constant.is_meta:
+        return ""
+    elements = constant.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return hashlib.sha256(elements.numpy().tobytes()).hexdigest()[:16]

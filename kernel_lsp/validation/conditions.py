@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 #: operators of two operands → how the other side is written
 ORDERED = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
-_OTHER: dict[str, type[ast.cmpop]] = {
-    **{"gt": ast.LtE, "lt": ast.GtE, "ge": ast.Lt, "le": ast.Gt},
-    **{"eq": ast.NotEq, "ne": ast.Eq},
+_OTHER: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    **{ast.Gt: ast.LtE, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.LtE: ast.Gt},
+    **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
 }
 #: seconds for calls with a comparison replaced, in a validation
 _SECONDS = 0.5
@@ -73,14 +73,21 @@ class Sides:
 class Watching(TorchDispatchMode):
     """Within it every comparison of a forward goes through ``met``."""
 
+    supports_higher_order_operators = True  # torch.cond and flex_attention, whose bodies are not looked into
+
     def __init__(self) -> None:
         super().__init__()
         self._counts: collections.Counter[tuple[Any, ...]] = collections.Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        operator = func.overloadpacket.__name__
-        if operator not in plan.COMPARISONS or not isinstance(out, torch.Tensor) or out.is_meta:
+        operator = func.overloadpacket.__name__ if isinstance(func, torch._ops.OpOverload) else ""
+        if (
+            operator not in plan.COMPARISONS
+            or not isinstance(out, torch.Tensor)
+            or out.is_meta
+            or out.layout is not torch.strided
+        ):
             return out
         if (place := _place()) is None:
             return out
@@ -197,9 +204,9 @@ def _words(comparison: Comparison, side: bool) -> str:
         expression = ast.parse(f"({text})", mode="eval").body
     except SyntaxError:
         return f"a comparison ({comparison.operator}) is {str(side).lower()}"
-    if isinstance(expression, ast.Compare) and len(expression.ops) == 1 and comparison.operator in _OTHER:
+    if isinstance(expression, ast.Compare) and len(expression.ops) == 1 and type(expression.ops[0]) in _OTHER:
         if not side:
-            expression.ops = [_OTHER[comparison.operator]()]
+            expression.ops = [_OTHER[type(expression.ops[0])]()]  # as it is written: torch gives ``1 > x`` as ``x < 1``
         if len(whole := _plain(expression)) <= _SHOWN:
             return whole
     elif len(whole := _plain(expression)) <= _SHOWN and _is_call(expression, comparison.operator):

@@ -100,7 +100,7 @@ class _Search:
         finally:
             told = not self.moved
             self.referee.oracle.scale(-1.0)
-        if told:
+        if told:  # after a failure nothing more is asked of the candidate
             candidate_state.send_state(self.referee)
 
     def _useful(self, tree: Any) -> bool:

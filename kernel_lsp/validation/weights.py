@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 #: parameters of a smaller mean magnitude (LayerScale begins with 1e-6 to 1e-4) hide what they scale, and are moved as zeros are
@@ -43,4 +45,4 @@ def scale(module: torch.nn.Module, factor: float) -> None:
     with torch.no_grad():
         for tensor in module.state_dict().values():
             if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
-                tensor.mul_(factor if tensor.dtype.itemsize > 2 else factor**0.5)
+                tensor.mul_(factor if tensor.dtype.itemsize > 2 else math.copysign(abs(factor) ** 0.5, factor))

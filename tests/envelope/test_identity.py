@@ -106,3 +106,18 @@ def test_it_is_the_same_with_tensors_that_have_no_memory():
     with faking.within(mode):
         module, x = Norm(), torch.randn(5, 32)
     assert identified(capture(module, (x,)))[0] == of(Norm())
+
+
+def test_the_elements_of_a_tensor_that_forward_makes_matter():
+    class Shifted(nn.Module):
+        def __init__(self, by):
+            super().__init__()
+            self.by = by
+
+        def forward(self, x):
+            return x + torch.tensor(self.by)
+
+    one, equal, other = (
+        identified(capture(Shifted(by), (torch.randn(3, 2),)))[0] for by in ([1.0, 7.0], [1.0, 7.0], [1.0, 8.0])
+    )
+    assert one == equal != other

@@ -50,6 +50,27 @@ def test_the_other_side_is_named_by_the_opposite_comparison() -> None:
     assert [one.partition(" at ")[0] for one in said[1:]] == ["torch.isnan(y) is false", "y.ge(2) is false", "y == 3"]
 
 
+def test_a_number_on_the_left_stays_there() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(1.75 > x, x, -x)  # noqa: SIM300
+
+    with conditions.Taken({}) as found:
+        forward(torch.zeros(1))
+    ((one, sides),) = found.found.items()
+    assert sides == {True}
+    assert [one.said(side).partition(" at ")[0] for side in (True, False)] == ["1.75 > x", "1.75 <= x"]
+
+
+def test_branches_of_torch_cond_are_not_looked_into() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    with conditions.Taken({}) as found:
+        y = forward(torch.ones(2))
+    assert torch.equal(y, torch.full((2,), 2.0))
+    assert [one.said(True).partition(" at ")[0] for one in found.found] == ["x.sum() > 0"]
+
+
 def test_a_comparison_that_shows_on_both_sides_is_not_looked_at_again() -> None:
     with conditions.Taken({}) as before:
         Sided()(torch.zeros(1), torch.zeros(1))
@@ -84,3 +105,38 @@ def test_an_unused_side_does_not_show_though_elements_are_on_it(validate: Any) -
     module = OUT_OF_REACH.replace("torch.sigmoid(x)", "x").replace("y < 1.5, 2.0 * y, y - 7.0", "y < 1.5, y, y.clone()")
     status, limits = _validated(validate, module, "Bent", elementwise("Bent", "x + 0.0"))
     assert status == "ok" and len(limits) == 2
+
+
+def test_the_parameters_of_a_half_module_are_negated_and_put_back(validate: Any) -> None:
+    module = """
+class Bent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(40, dtype=torch.float16))
+    def forward(self, x):
+        y = torch.sigmoid(x * self.w)
+        return torch.where(y < 1.5, 2.0 * y, y - 7.0)
+def get_inputs(): return [torch.randn(7, 40, dtype=torch.float16)]
+"""
+    kernel = """
+@triton.jit
+def bent_kernel(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * n + cols
+    x = tl.load(x_ptr + at, mask=cols < n, other=0.0)
+    w = tl.load(w_ptr + cols, mask=cols < n, other=0.0)
+    y = tl.sigmoid((x * w).to(tl.float32)).to(tl.float16)
+    tl.store(y_ptr + at, tl.where(y < 1.5, 2 * y, y - 7), mask=cols < n)
+
+class BentTriton(Bent):
+    def forward(self, x):
+        fits = x.dim() == 2 and x.numel() and x.dtype == self.w.dtype == torch.float16 and x.shape[1] == 40
+        if not fits or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        bent_kernel[(x.shape[0],)](x, self.w, y, 40, BLOCK=64)
+        return y
+"""
+    status, limits = _validated(validate, module, "Bent", kernel)
+    assert (status, limits) == ("ok", ["where y >= 1.5 at module.py:10 (no input shows it)"])
