@@ -49,9 +49,10 @@ async def validate(run: Run) -> None:
         one.status == "eager" for one in validated.verdict.examples
     )
     if not _was_wrong(parsed):  # then the change of the class is not why
-        same = known.valid is not None and known.valid.verdict.status in schema.CORRECT  # it was this class before, too
-        same = same or await stored_verdicts.fitted_the_graph(run, parsed)  # names changed, and not what is computed
-        _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits, same)
+        sides = _unshown(validated.verdict)
+        if sides and (_was_correct(known) or await stored_verdicts.fitted_the_graph(run, parsed)):
+            sides = ""  # names changed, and not what is computed
+        _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits, sides)
     if job.follow_up and known.valid is not None:
         _keep_times(report, known.valid, validated)
     elif not job.follow_up:
@@ -84,18 +85,24 @@ def _was_wrong(parsed: kernel_file.KernelFile) -> bool:
     return parsed.claim is not None and parsed.claim.verdict.status in _UNFIT
 
 
+def _was_correct(known: Known) -> bool:
+    """Whether this machine found the kernel correct for the class as it is now."""
+    return known.valid is not None and known.valid.verdict.status in schema.CORRECT
+
+
 def _name_outdated(
     parsed: kernel_file.KernelFile,
     verdict: schema.Verdict,
     class_name: str,
     unchanged: bool,
     misfits: bool,
-    same: bool,
+    sides: str,
 ) -> None:
     """A kernel that the class has been changed away from since is out of date: neither a cheat nor the user's mistake.
 
     Where the header has that verdict its fingerprint is of the class as it was then. ``misfits``: of several examples one is in no
-    envelope, while an envelope has no example. ``same``: it was found correct for the class as it is now, or for its graph, before.
+    envelope, while an envelope has no example. ``sides``: those of comparisons that no input
+    shows, in words; "" also where the kernel was found correct for the class as it is now, or for its graph, before.
     """
     known = parsed.claim is not None and parsed.claim.verdict.status == "outdated"
     if parsed.edited or (unchanged and not known):
@@ -103,7 +110,7 @@ def _name_outdated(
     changed = f"{class_name}, or something it uses, changed since its kernel was written"
     if verdict.reason == schema.NO_LAUNCH or (misfits and verdict.status in schema.CORRECT):
         verdict.reason = f"{changed}: the kernel does not fit any more, and calls with the example inputs run eagerly; {schema.GENERATE_AGAIN}"
-    elif verdict.status in schema.CORRECT and not same and (sides := _unshown(verdict)):
+    elif verdict.status in schema.CORRECT and sides:
         # It may be that the change lies there. Correct, it would be taken to be of the class of now.
         verdict.reason = f"{changed}, and whether the kernel fits {sides} is not known, since no input shows it; {schema.GENERATE_AGAIN}"
     elif verdict.status in _UNFIT:

@@ -32,8 +32,9 @@ from kernel_lsp.validation.oracle import Reference
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
 
-#: operators of two operands → how the other side is written
-ORDERED = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
+#: operators of two operands
+ORDERED = ("gt", "lt", "ge", "le", "eq", "ne")
+#: a comparison → that of the other side
 _OTHER: dict[type[ast.cmpop], type[ast.cmpop]] = {
     **{ast.Gt: ast.LtE, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.LtE: ast.Gt},
     **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
