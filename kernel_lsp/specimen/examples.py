@@ -51,6 +51,10 @@ class Example:
     first_dtype: torch.dtype | None = None
 
 
+#: between the seeds of parameters and inputs: with one seed for both, inputs can be equal to parameters
+_APART = 1
+
+
 def seed_all(seed: int) -> None:
     """Seed every generator that example inputs are made with."""
     random.seed(seed)
@@ -83,7 +87,7 @@ def resolve(
     """
     example = Example()
     (example.init_args, example.init_kwargs), example.init_from = _constructor(module, cls, path, class_name, table)
-    seed_all(seed)
+    seed_all(seed + _APART)
     with inside or contextlib.nullcontext():
         given, example.inputs_from = _forward(module, cls, path, class_name, table)
         chosen = None

@@ -13,21 +13,25 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
+import copy
 import linecache
 import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import kernel_lsp
 from kernel_lsp import schema
-from kernel_lsp.validation import agreement, compare, plan, sizes
+from kernel_lsp.validation import agreement, channel, compare, plan, randomness, sizes, state
 from kernel_lsp.validation.oracle import Reference
+from kernel_lsp.validation.trees import copied
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -155,18 +159,39 @@ def shows(
     referee: Referee, tree: Any, reference: Reference, comparison: Comparison, side: bool, train: bool = False
 ) -> bool:
     """Whether a candidate that never takes ``side`` there would be found wrong by this answer."""
-    if not plan.takes_any_values(referee.inputs):
-        return True  # the comparison may keep an index within its range
     began = time.monotonic()
     try:
-        with _Replaced(comparison, not side):
-            other = agreement.plainly(referee.oracle.eager(tree, train))
-        eager, exact = (agreement.plainly(one) for one in (reference.eager, reference.exact))
+        if plan.takes_any_values(referee.inputs):
+            with _Replaced(comparison, not side):
+                other = agreement.plainly(referee.oracle.eager(tree, train))
+            eager, exact = (agreement.plainly(one) for one in (reference.eager, reference.exact))
+        else:  # the comparison may keep an index within its range, and an index out of range ends the CUDA context
+            on_cpu = _OnTheCpu(referee, tree, train)
+            eager = exact = on_cpu.answer(contextlib.nullcontext())
+            other = on_cpu.answer(_Replaced(comparison, not side))
         return not compare.compare(other, eager, eager if exact is None else exact).passed
     except Exception:  # it has no answer, or no memory is left to look
         return True
     finally:
         referee.sides.spent += time.monotonic() - began
+
+
+class _OnTheCpu:
+    """A copy of the module and of its inputs, without a GPU."""
+
+    def __init__(self, referee: Referee, tree: Any, train: bool) -> None:
+        self._oracle = referee.oracle
+        self._module = copy.deepcopy(referee.module).cpu()
+        self._tree = pytree.tree_map(lambda v: v.cpu() if isinstance(v, torch.Tensor) else v, tree)
+        self._oracle.put_in_mode(self._module, train)
+
+    def answer(self, within: AbstractContextManager[Any]) -> Any:
+        """The module's, each time from the same state, computed in the context."""
+        if self._oracle.seed is not None:
+            randomness.seed(self._oracle.seed)
+        args, kwargs = copied(self._tree)
+        with torch.no_grad(), state.unchanged(self._module), self._oracle.around(), within:
+            return agreement.plainly(channel.plain(self._module(*args, **kwargs)))
 
 
 def unshown(referee: Referee) -> list[tuple[Comparison, bool]]:

@@ -85,7 +85,7 @@ def measure(
     from kernel_lsp.validation import recorded
 
     measurement = schema.Measurement()
-    status = "cheating"
+    status = problem = ""
     try:
         with referee.alone():
             torch.cuda.set_device(referee.inputs.device)
@@ -96,11 +96,13 @@ def measure(
             measurement, shape = begin(referee, specimen, rates)
             recorded.begin(referee, measurement)
             candidate_state.reload(referee)
-            found, problem = times(referee)
-            if problem:
+            found, blame = times(referee)
+            if blame is not None:
                 measurement.missing = OTHERWISE
             else:
-                problem = fill(measurement, shape, found, referee)
+                blame = fill(measurement, shape, found, referee)
+            if blame is not None:
+                status, problem = blame.status, blame.reason
             if not problem and shape.kernel is not None and referee.recorded is not None:
                 emit("measurement", schema.to_json(measurement))
                 emit("progress", {"stage": "time", "message": "timing the recorded shapes", "fraction": 0.85})
@@ -117,8 +119,8 @@ def measure(
     return measurement, rates
 
 
-def times(referee: Referee, given: Given | None = None) -> tuple[dict[str, Any], str]:
-    """(what the trial says of its times, why the candidate cheats): of eager and the candidate that is loaded, on values new to it.
+def times(referee: Referee, given: Given | None = None) -> tuple[dict[str, Any], failures.Failure | None]:
+    """(what the trial says of its times, why they do not count): of eager and the candidate that is loaded, on values new to it.
 
     ``given``: the inputs, where they are not the example's.
     """
@@ -127,8 +129,29 @@ def times(referee: Referee, given: Given | None = None) -> tuple[dict[str, Any],
     reference = right_answer(referee, tree)
     candidate_state.rewind(referee)
     with referee.asking({"do": "time", "beyond": referee.beyond}, (*tree, None), given.outputs) as answer:
+        message = answer.message
         problem = difference(referee, tree, reference, answer.tree)
-        return answer.message, f"while it is timed it computes something else: {problem}" if problem else ""
+    said = "while it is timed it computes something else"
+    return message, _blamed(referee, tree, reference, given, f"{said}: {problem}") if problem else None
+
+
+def _blamed(referee: Referee, tree: Any, reference: Reference | None, given: Given, cheating: str) -> failures.Failure:
+    """What a candidate is that gave something else than the module does when it was timed.
+
+    Where it gives something else for these values, too, when it is constructed anew and called once, it is wrong. Else it is ``cheating``.
+    """
+    try:
+        candidate_state.reload(referee)
+        candidate_state.rewind(referee)
+        names = referee.inputs.names
+        request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
+        with referee.asking(request, (*tree, None), given.outputs, tuple(names)) as answer:
+            problem = difference(referee, tree, reference, answer.tree)
+    except failures.Failure as failure:
+        return failure
+    if problem:
+        return failures.Failure("wrong", f"on the values that it is timed on: {problem}")
+    return failures.Failure("cheating", cheating)
 
 
 def fresh(referee: Referee, scale: float = 1.0, given: Given | None = None) -> Any:
@@ -168,16 +191,18 @@ def difference(referee: Referee, tree: Any, reference: Reference | None, out: An
     return comparison.reason
 
 
-def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.ShapeMeasurement, given: Given) -> str:
+def confirm(
+    referee: Referee, measurement: schema.Measurement, shape: schema.ShapeMeasurement, given: Given
+) -> failures.Failure | None:
     """Whether what the trial says of its times can be: by this process's own clock, on values that are new to it.
 
-    What cannot be is withdrawn, with ``measurement.missing``. Returns why the candidate cheats, if it does: after all
+    What cannot be is withdrawn, with ``measurement.missing``. Returns why the candidate is wrong or cheats, if it does: after all
     those calls, or replayed from a graph, it computes something else, or its calls take longer than it says. Where eager's
     calls take longer than CUDA events say, too, or launches take longer than they should, other work is in the way: then the
     candidate has no times, and is not blamed.
     """
     if shape.kernel is None:
-        return ""
+        return None
     tree = fresh(referee, 0.75, given)
     try:
         reference = right_answer(referee, tree)
@@ -187,7 +212,7 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
                 problem = difference(referee, tree, reference, answer.tree)
         if not problem and (strange := profiled_kernels.look(referee, tree, shape)):
             _withdraw(measurement, shape, "what was timed is not all that it does")
-            return strange
+            return failures.Failure("cheating", strange)
         most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * given.calls
         for pause in _CLOCK_PAUSES:
             if took > most and not problem:  # once more, since the machine may have been busy with something else
@@ -196,15 +221,17 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
                 took = min(took, again)
     except failures.Failure as failure:
         _withdraw(measurement, shape, f"timing failed: {failure.reason}")
-        return ""
+        return None
     if problem:
         _withdraw(measurement, shape, OTHERWISE)
-        return f"after the calls that were timed it computes something else: {problem}"
+        said = "after the calls that were timed it computes something else"
+        return _blamed(referee, tree, reference, given, f"{said}: {problem}")
     if took > most:
         said = f"{took:.0f} µs by the clock outside its process and {shape.kernel.median:.0f} µs by CUDA events in it"
         _withdraw(measurement, shape, f"{schema.MEASURING_ERROR}: a call takes {said}")
-        return "" if _eager_is_held_up(referee, given) else f"its times are not those of its work: a call takes {said}"
-    return ""
+        if not _eager_is_held_up(referee, given):
+            return failures.Failure("cheating", f"its times are not those of its work: a call takes {said}")
+    return None
 
 
 def _slowed(referee: Referee, shape: schema.ShapeMeasurement, given: Given) -> str:
@@ -327,8 +354,8 @@ def fill(
     answer: dict[str, Any],
     referee: Referee,
     given: Given | None = None,
-) -> str:
-    """Take over the times of an answer, and withdraw those that cannot be. Returns why the candidate cheats, if it does.
+) -> failures.Failure | None:
+    """Take over the times of an answer, and withdraw those that cannot be. Returns why the candidate is wrong or cheats, if it does.
 
     Where eager took longer beside the candidate than it does without, the times are taken again: the machine may have been busy.
     ``given``: the inputs of ``shape``, where they are not the example's.
@@ -344,13 +371,13 @@ def fill(
         if not slowed or pause is None:
             break
         time.sleep(pause)
-        answer, problem = times(referee, given)
-        if problem:
+        answer, failure = times(referee, given)
+        if failure is not None:
             _withdraw(measurement, shape, OTHERWISE)
-            return problem
+            return failure
     if shape.kernel is not None:
         _doubt(measurement, shape, referee.inputs.ops)
-    return ""
+    return None
 
 
 def _fill(shape: schema.ShapeMeasurement, answer: dict[str, Any]) -> None:

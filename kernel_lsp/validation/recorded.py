@@ -203,12 +203,12 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
     shape = _begun(referee, measurement, recorded, tree, reference)
     given = measuring.Given(recorded.make, without_memory(reference.eager), calls)
     del tree, reference  # what comes next makes its own
-    found, problem = measuring.times(referee, given)
-    if problem:
-        return "cheating", f"{AT_SHAPE}{recorded.text}: {problem}"
+    found, blame = measuring.times(referee, given)
+    if blame is not None:
+        return blame.status, f"{AT_SHAPE}{recorded.text}: {blame.reason}"
     single = schema.Measurement(device=measurement.device)  # what is withdrawn here says nothing of other shapes
-    if problem := measuring.fill(single, shape, found, referee, given):
-        return "cheating", f"{AT_SHAPE}{recorded.text}: {problem}"
+    if blame := measuring.fill(single, shape, found, referee, given):
+        return blame.status, f"{AT_SHAPE}{recorded.text}: {blame.reason}"
     if shape.kernel is None:
         raise LeftOut(single.missing or "it was not timed")
     measurement.shapes.append(shape)

@@ -267,6 +267,8 @@ class Captured:
 def captured(call: Call, inputs: tuple[Any, Any]) -> Captured | None:
     """``call`` as a CUDA graph on these inputs; None where it cannot be captured."""
     args, kwargs = inputs
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    before = generator.clone_state()
     try:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -280,6 +282,7 @@ def captured(call: Call, inputs: tuple[Any, Any]) -> Captured | None:
         torch.cuda.synchronize()
     except Exception:
         torch.cuda.synchronize()
+        generator.graphsafe_set_state(before)  # else it would go on waiting for the end of the capture
         return None
     return Captured(graph.replay, inputs, out)
 

@@ -249,8 +249,8 @@ def _time(
     times = {"eager": found["timings"]["eager"], "kernel": found["timings"][found["fastest"]]}
     given = measuring.of_the_example(referee)
     given.calls = max(given.calls, calls_of[found["fastest"]])
-    if problem := measuring.fill(measurement, shape, times | found["graphs"], referee, given):
-        fastest.reason, fastest.fastest = problem, False
+    if failure := measuring.fill(measurement, shape, times | found["graphs"], referee, given):
+        fastest.reason, fastest.fastest = failure.reason, False
     elif shape.kernel is not None and referee.recorded is not None:
         referee.ask({"do": "choose", "name": found["fastest"]})
         status, problem = recorded.measure(referee, measurement)

@@ -12,6 +12,7 @@ def get_inputs():
 KERNEL = (
     SOFTMAX_KERNEL.replace("torch.float32", "torch.float16")
     .replace('other=-float("inf"))', 'other=-float("inf")).to(tl.float32)')
+    .replace("not x.numel()", "not x.numel() or torch.is_autocast_enabled(x.device.type)")
     .replace("device=x.device)", "device=x.device, dtype=x.dtype)")
 )
 EXPECTED = HONEST
