@@ -109,3 +109,9 @@ def test_a_table_that_goes_first():
     own = resolved(table=table | {"first": True}, get_inputs_Scaled=two)
     assert own.args[0].shape == (2, 4)
     assert "pyproject.toml" in resolved(table={"init": [], "first": True}, **shared).init_from
+
+
+def test_inputs_are_not_the_numbers_that_parameters_are_made_of():
+    examples.seed_all(0)
+    parameter = torch.randn(4)
+    assert not torch.equal(resolved(0, get_inputs=lambda: [torch.randn(4)]).args[0], parameter)

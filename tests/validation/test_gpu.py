@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+import torch
 
+from kernel_lsp.validation import timing
+from tests.validation.adversarial.material import elementwise
 from tests.validation.modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
 
 pytestmark = pytest.mark.gpu
@@ -147,3 +150,28 @@ def test_a_gigabyte_is_validated_in_slices_and_nothing_stays_on_the_device(worke
     import torch
 
     assert torch.cuda.mem_get_info()[0] > 0.9 * torch.cuda.mem_get_info()[1]
+
+
+ONE_VALUE = """
+class Doubled(nn.Module):
+    def forward(self, x):
+        return x * 2.0
+def get_inputs():
+    return [torch.full((64, 300), 1.2345678)]
+"""
+
+
+def test_a_kernel_that_is_wrong_on_the_values_it_is_timed_on_is_no_cheat(validate):
+    """Those are the example's with the other sign."""
+    kernel = elementwise("Doubled", "tl.where(x == -1.2345678, x * 3.0, x * 2.0)")
+    verdict = validate(ONE_VALUE, "Doubled", kernel, device="cuda", measure="eager", seconds=120)["verdict"]
+    assert verdict["status"] == "wrong", verdict
+    assert verdict["reason"].startswith("on the values that it is timed on: output[0, 0] is "), verdict["reason"]
+
+
+def test_random_numbers_can_be_drawn_after_a_call_that_cannot_be_captured():
+    def call(args, kwargs):
+        return args[0] * float(args[0].sum())  # waits for the GPU
+
+    assert timing.captured(call, ((torch.ones(4, device="cuda"),), {})) is None
+    assert torch.rand(4, device="cuda").isfinite().all()
