@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -87,8 +88,11 @@ def _validated(validate: Any, module: str, name: str, kernel: str) -> tuple[str,
 
 def test_what_no_input_reaches_is_a_limit(validate: Any) -> None:
     wrong = elementwise("Bent", "tl.where(tl.sigmoid(x) < 1.5, 2.0 * tl.sigmoid(x), x + 100.0)")
-    status, limits = _validated(validate, OUT_OF_REACH, "Bent", wrong)
-    assert (status, limits) == ("ok", ["where y >= 1.5 at module.py:7 (no input shows it)"])
+    verdict = validate(OUT_OF_REACH, "Bent", wrong)["verdict"]
+    limits = [one for one in verdict["limits"] if one.endswith(schema.UNSHOWN)]
+    assert (verdict["status"], limits) == ("ok", ["where y >= 1.5 at module.py:7 (no input shows it)"])
+    sides = [schema.Side("y < 1.5 at module.py:7", 1, True), schema.Side("y >= 1.5 at module.py:7", 1, False)]
+    assert verdict["sides"] == [dataclasses.asdict(side) for side in sides]
     assert claims.not_checked(limits) == "where y >= 1.5 at module.py:7"
 
 
