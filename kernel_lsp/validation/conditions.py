@@ -36,7 +36,7 @@ from kernel_lsp.validation.work import Work
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
 
-#: operators of two operands
+#: operators of two operands that are numbers
 ORDERED = ("gt", "lt", "ge", "le", "eq", "ne")
 #: a comparison → that of the other side
 _OTHER: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -49,6 +49,8 @@ LOOKING, SEARCHING = 0.5, 0.5
 CUT_SHORT = "some sides of comparisons: to look at them took too long here"
 #: elements of the largest input above which a side is looked for at the smaller sizes alone
 _MOST_ELEMENTS = 1 << 22
+#: the share of the work for looking that one look may take at other sizes than the small ones
+_MOST_OF_A_LOOK = 0.2
 #: characters of a comparison that a limit shows
 _SHOWN = 60
 #: folders of frames in which no comparison of the user's is written
@@ -150,10 +152,13 @@ def watching(referee: Referee) -> Iterator[None]:
 
 def note(referee: Referee, step: plan.Step, tree: Any, reference: Reference, seen: Sides) -> None:
     """Note the sides that show in an answer that the candidate was compared by. ``seen``: in eager's call."""
-    small = referee.inputs.elements(sizes.small(referee.inputs))
-    if step.sizes is None or referee.inputs.elements(step.sizes) > max(_MOST_ELEMENTS, small):
+    small = sizes.small(referee.inputs)
+    most = max(_MOST_ELEMENTS, referee.inputs.elements(small))
+    if step.sizes is None or referee.inputs.elements(step.sizes) > most:
         return
     budget, seconds = referee.progress.looking, seconds_to_show(referee, seen.work)
+    if step.sizes != small and seconds > _MOST_OF_A_LOOK * budget.most:
+        return
     for comparison, taken in seen.taken.items():
         shown = referee.progress.shown.setdefault(comparison, set())
         for side in taken - shown:

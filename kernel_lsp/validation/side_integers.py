@@ -37,7 +37,7 @@ class Constants(Watching):
 
     def met(self, comparison: Comparison, out: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
         """``out``."""
-        if comparison in self._wanted and comparison.operator in ORDERED:
+        if comparison in self._wanted and comparison.operator in (*ORDERED, "isin"):
             tensors = [t for t in args[:2] if isinstance(t, torch.Tensor)]
             integers = any(_is_integer(t) for t in tensors)
             values = self.of_integers if integers else self.of_floats

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from kernel_lsp import claims, schema
-from kernel_lsp.validation import conditions
+from kernel_lsp.validation import conditions, plan, sizes
+from kernel_lsp.validation.inputs import Inputs, Leaf
+from kernel_lsp.validation.progress import Progress
+from kernel_lsp.validation.work import Work
 from tests.validation.adversarial.material import arc_margin, elementwise
 
 #: a module of which nothing can reach the other side
@@ -79,6 +83,19 @@ def test_a_comparison_that_shows_on_both_sides_is_not_looked_at_again() -> None:
     with conditions.Taken(shown) as after:
         Sided()(torch.zeros(1), torch.zeros(1))
     assert len(before.found) == 4 and not after.found
+
+
+@pytest.mark.parametrize(("rows", "operators", "noted"), [(64, 10**6, False), (64, 10, True), (8, 10**6, True)])
+def test_calls_that_take_long_are_looked_at_in_small_sizes_alone(rows: int, operators: int, noted: bool) -> None:
+    x = torch.zeros(64, 8)
+    inputs = Inputs((x,), {}, [Leaf("x", x, ["n", None])], {}, {}, x.device, {"n": 64})
+    assert sizes.small(inputs) == {"n": 8}
+    comparison = conditions.Comparison("model.py", (1, 1, 0, 1), "gt", 1)
+    referee = SimpleNamespace(inputs=inputs, progress=Progress())
+    step = plan.Step("a check", lambda i: None, sizes={"n": rows})
+    seen = conditions.Sides({comparison: set()}, Work(operators))
+    conditions.note(referee, step, None, None, seen)  # type: ignore[arg-type]
+    assert (comparison in referee.progress.shown) is noted
 
 
 def _validated(validate: Any, module: str, name: str, kernel: str) -> tuple[str, list[str]]:

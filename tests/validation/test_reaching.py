@@ -84,6 +84,15 @@ def test_integers_get_the_constant_that_they_are_compared_with(validate: Any, pa
     assert _validated(validate, module, "Tokens", kernel) == (expected, [])
 
 
+@pytest.mark.parametrize(
+    ("padding", "expected"), [("1.0", "wrong"), ("tl.where((i == 500) | (i == 7), 0.5, 1.0)", "ok")]
+)
+def test_one_of_several_constants_is_tried(validate: Any, padding: str, expected: str) -> None:
+    module, kernel = of_tokens(padding, "torch.randint(501, 1000, (4, 24))")
+    module = module.replace("ids == self.padding", "torch.isin(ids, torch.tensor([7, 500]))")
+    assert _validated(validate, module, "Tokens", kernel) == (expected, [])
+
+
 @pytest.mark.parametrize(("ignored", "expected"), [("found", "wrong"), ("0.0", "ok")])
 def test_a_label_beyond_the_examples_is_tried_where_eager_takes_it(validate: Any, ignored: str, expected: str) -> None:
     assert _validated(validate, *_named(of_labels(ignored), "Labels")) == (expected, [])
