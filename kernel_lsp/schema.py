@@ -137,6 +137,20 @@ class OfExample:
 
 
 @dataclass
+class Side:
+    """A side of a comparison in forward."""
+
+    text: str  # "x > 6 at model.py:12"
+    number: int  # of the comparisons there in one call, from 1
+    shown: bool  # whether it came into a result that was compared
+
+    @property
+    def limit(self) -> str:
+        """The limit of a verdict where it is not shown."""
+        return f"where {self.text} {UNSHOWN}"
+
+
+@dataclass
 class Verdict:
     """Whether a candidate computes what the module computes, and how that was found out."""
 
@@ -156,6 +170,7 @@ class Verdict:
     # Whether the outputs for the example inputs agree with eager's by atol = rtol = 1e-2, the standard of most
     # published KernelBench figures; None where that was not compared. ``status`` follows the strict standard alone.
     within_1e2: bool | None = None
+    sides: list[Side] = field(default_factory=list)  # of comparisons, where inputs that show them were searched for
     skipped: list[str] = field(default_factory=list)  # checks that were left out since time was short
     held_to: str = "strict"  # the setting ``precision`` under which it was validated
     keeps_packed_weights: bool = False  # the kernel keeps what it computes of parameters alone from call to call

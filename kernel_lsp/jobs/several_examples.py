@@ -201,9 +201,20 @@ def _found(specimen: class_schema.Specimen | None, entry: schema.Validated, eage
     )
 
 
+def _sides(verdicts: list[schema.Verdict]) -> list[schema.Side]:
+    """The sides of comparisons in all examples: shown where one example shows it. What another envelope's kernel does there says nothing."""
+    found: dict[tuple[int, str, int], schema.Side] = {}
+    for verdict in verdicts:
+        for side in verdict.sides:
+            known = found.setdefault((verdict.envelope, side.text, side.number), dataclasses.replace(side))
+            known.shown = known.shown or side.shown
+    return list(found.values())
+
+
 def _combine(run: Run, entry: schema.Validated, others: list[_Other]) -> None:
     """Make the verdict with the first example one of all: correct where none is wrong."""
     verdict, report = entry.verdict, run.report
+    sides = _sides([verdict, *(one.entry.verdict for one in others if not one.eager)])
     first = run.looked_at or report.specimen
     examples = [_found(first, entry), *(_found(one.specimen, one.entry, one.eager) for one in others)]
     for number, (found, other) in enumerate(zip(examples[1:], others, strict=True), 2):
@@ -227,7 +238,9 @@ def _combine(run: Run, entry: schema.Validated, others: list[_Other]) -> None:
         if worse or (verdict.status == "ok" and theirs.status == "slower"):
             verdict.status, verdict.line = theirs.status, theirs.line
             verdict.reason = f"{about} ({found.inputs}): {theirs.reason}"
-    verdict.examples = examples
+    gone = {side.limit for side in sides} - {side.limit for side in sides if not side.shown}
+    verdict.limits = [limit for limit in verdict.limits if limit not in gone]
+    verdict.sides, verdict.examples = sides, examples
     apart: dict[int, class_schema.Specimen] = {}
     for found, specimen in zip(examples, [first, *(one.specimen for one in others)], strict=True):
         if found.envelope and specimen is not None:

@@ -167,7 +167,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     if step.decoy and not _tells(reference):
         # A result of nothing but NaN is the same whatever the kernels do; the example's own values make sense.
         step, tree, reference = _where_it_tells(referee, step, seconds)
-    taken = referee.sides.taken
+    sides = referee.sides
     if reference.mutated and any(0 in t.stride() for t in tensors_of(tree)):
         return None  # no memory to write to for each element: torch takes none of these in place
     if step.required:
@@ -196,7 +196,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
         if slow:
             break  # the interpreter repeats itself exactly; caching shows in the other steps
     if answer.message["launches"]:
-        conditions.note(referee, step, tree, reference, taken)
+        conditions.note(referee, step, tree, reference, sides)
     said = f"relative error {found.error:.2g} (eager {found.eager_error:.2g})"
     referee.passed(step.name, f"{plan.shapes(referee.inputs, tree)}: {said}")
     return found

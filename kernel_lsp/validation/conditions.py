@@ -17,7 +17,6 @@ import copy
 import linecache
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -32,21 +31,26 @@ from kernel_lsp import schema
 from kernel_lsp.validation import agreement, channel, compare, plan, randomness, sizes, state
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.trees import copied
+from kernel_lsp.validation.work import Work
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
 
-#: operators of two operands
+#: operators of two operands that are numbers
 ORDERED = ("gt", "lt", "ge", "le", "eq", "ne")
 #: a comparison → that of the other side
 _OTHER: dict[type[ast.cmpop], type[ast.cmpop]] = {
     **{ast.Gt: ast.LtE, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.LtE: ast.Gt},
     **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
 }
-#: seconds for calls with a comparison replaced, in a validation
-_SECONDS = 0.5
+#: seconds of a usual machine (work.py) in a validation of one candidate: for calls with a comparison replaced, and for the search (reaching.py)
+LOOKING, SEARCHING = 0.5, 0.5
+#: said where the clock ended what the budget of work should end
+CUT_SHORT = "some sides of comparisons: to look at them took too long here"
 #: elements of the largest input above which a side is looked for at the smaller sizes alone
 _MOST_ELEMENTS = 1 << 22
+#: the share of the work for looking that one look may take at other sizes than the small ones
+_MOST_OF_A_LOOK = 0.2
 #: characters of a comparison that a limit shows
 _SHOWN = 60
 #: folders of frames in which no comparison of the user's is written
@@ -69,10 +73,10 @@ class Comparison:
 
 @dataclass
 class Sides:
-    """What is known of the comparisons of one module."""
+    """What was seen of the comparisons in one call of eager's."""
 
-    taken: dict[Comparison, set[bool]] = field(default_factory=dict)  # by elements of eager's last call
-    spent: float = 0.0  # seconds for calls with one replaced
+    taken: dict[Comparison, set[bool]] = field(default_factory=dict)  # by elements
+    work: Work = field(default_factory=Work)  # of the whole call
 
 
 class Watching(TorchDispatchMode):
@@ -105,12 +109,18 @@ class Watching(TorchDispatchMode):
 
 
 class Taken(Watching):
-    """Notes which sides elements are on, but of the comparisons of which both show."""
+    """Notes which sides elements are on, but of the comparisons of which both show; and what the call does."""
 
     def __init__(self, shown: dict[Comparison, set[bool]]) -> None:
         super().__init__()
         self.found: dict[Comparison, set[bool]] = {}
+        self.work = Work()
         self._shown = shown
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = super().__torch_dispatch__(func, types, args, kwargs)
+        self.work.note(func, args, kwargs or {}, out)
+        return out
 
     def met(self, comparison: Comparison, out: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
         """``out``."""
@@ -134,49 +144,58 @@ class _Replaced(Watching):
 
 @contextlib.contextmanager
 def watching(referee: Referee) -> Iterator[None]:
-    """Put into ``referee.sides.taken`` which sides elements are on in the call within the context."""
+    """Put into ``referee.sides`` what is seen in the call within the context."""
     with Taken(referee.progress.shown) as taken:
         yield
-    referee.sides.taken = taken.found
+    referee.sides = Sides(taken.found, taken.work)
 
 
-def note(
-    referee: Referee, step: plan.Step, tree: Any, reference: Reference, taken: dict[Comparison, set[bool]]
-) -> None:
-    """Note the sides that show in an answer that the candidate was compared by. ``taken``: in eager's call."""
-    small = referee.inputs.elements(sizes.small(referee.inputs))
-    if step.sizes is None or referee.inputs.elements(step.sizes) > max(_MOST_ELEMENTS, small):
+def note(referee: Referee, step: plan.Step, tree: Any, reference: Reference, seen: Sides) -> None:
+    """Note the sides that show in an answer that the candidate was compared by. ``seen``: in eager's call."""
+    small = sizes.small(referee.inputs)
+    most = max(_MOST_ELEMENTS, referee.inputs.elements(small))
+    if step.sizes is None or referee.inputs.elements(step.sizes) > most:
         return
-    for comparison, sides in taken.items():
+    budget, seconds = referee.progress.looking, seconds_to_show(referee, seen.work)
+    if step.sizes != small and seconds > _MOST_OF_A_LOOK * budget.most:
+        return
+    for comparison, taken in seen.taken.items():
         shown = referee.progress.shown.setdefault(comparison, set())
-        for side in sides - shown:
-            # Without the time to find out it is taken to show: a limit has to be true.
-            if referee.sides.spent > _SECONDS or shows(referee, tree, reference, comparison, side, step.train):
+        for side in taken - shown:
+            if not budget.has(seconds):  # it is taken to show: a limit has to be true
                 shown.add(side)
+                continue
+            with budget.spending(seconds):
+                if shows(referee, tree, reference, comparison, side, step.train):
+                    shown.add(side)
+
+
+def seconds_to_show(referee: Referee, work: Work) -> float:
+    """What ``shows`` takes on a usual machine where eager's call does this ``work``."""
+    if plan.takes_any_values(referee.inputs):
+        return work.seconds(referee.inputs.device.type)
+    return 2 * work.seconds("cpu")
 
 
 def shows(
     referee: Referee, tree: Any, reference: Reference, comparison: Comparison, side: bool, train: bool = False
 ) -> bool:
     """Whether a candidate that never takes ``side`` there would be found wrong by this answer."""
-    began = time.monotonic()
     try:
         if plan.takes_any_values(referee.inputs):
             with _Replaced(comparison, not side):
                 other = agreement.plainly(referee.oracle.eager(tree, train))
             eager, exact = (agreement.plainly(one) for one in (reference.eager, reference.exact))
         else:  # the comparison may keep an index within its range, and an index out of range ends the CUDA context
-            on_cpu = _OnTheCpu(referee, tree, train)
+            on_cpu = OnTheCpu(referee, tree, train)
             eager = exact = on_cpu.answer(contextlib.nullcontext())
             other = on_cpu.answer(_Replaced(comparison, not side))
         return not compare.compare(other, eager, eager if exact is None else exact).passed
     except Exception:  # it has no answer, or no memory is left to look
         return True
-    finally:
-        referee.sides.spent += time.monotonic() - began
 
 
-class _OnTheCpu:
+class OnTheCpu:
     """A copy of the module and of its inputs, without a GPU."""
 
     def __init__(self, referee: Referee, tree: Any, train: bool) -> None:
@@ -199,9 +218,17 @@ def unshown(referee: Referee) -> list[tuple[Comparison, bool]]:
     return [(one, side) for one, sides in referee.progress.shown.items() for side in (True, False) if side not in sides]
 
 
+def sides(referee: Referee) -> list[schema.Side]:
+    """All sides of the comparisons that answers were compared in."""
+    shown = referee.progress.shown.items()
+    return [schema.Side(one.said(side), one.number, side in found) for one, found in shown for side in (True, False)]
+
+
 def limits(referee: Referee) -> list[str]:
     """The limits of a verdict about them."""
-    said = [f"where {comparison.said(side)} {schema.UNSHOWN}" for comparison, side in unshown(referee)]
+    said = [side.limit for side in sides(referee) if not side.shown]
+    if referee.progress.looking.cut_short or referee.progress.searching.cut_short:
+        said.append(CUT_SHORT)
     return list(dict.fromkeys(said))
 
 

@@ -122,7 +122,7 @@ class Inputs:
     def _ends(self, leaf: Leaf, sizes: dict[str, int], generator: torch.Generator) -> torch.Tensor:
         ends = torch.tensor([min(0, leaf.low), leaf.high], dtype=leaf.example.dtype, device=self.device)
         at = torch.randint(0, 2, self.shape(leaf, sizes), generator=generator, device=self.device)
-        values = self._bounded(ends[at], leaf, sizes)
+        values = self.bounded(ends[at], leaf, sizes)
         if self.ignored is not None and leaf.example.dtype.itemsize >= 4 and values.numel() > 1:
             values.view(-1)[::3] = self.ignored
         return values
@@ -194,10 +194,10 @@ class Inputs:
         for dim, size in enumerate(self.shape(leaf, sizes)):
             cut = cut.narrow(dim, 0, min(size, cut.shape[dim]))
         if not cut.dtype.is_floating_point and not cut.dtype.is_complex and cut.dtype is not torch.bool:
-            cut = self._bounded(cut, leaf, sizes)
+            cut = self.bounded(cut, leaf, sizes)
         return cut.to(self.device)
 
-    def _bounded(self, values: torch.Tensor, leaf: Leaf, sizes: dict[str, int]) -> torch.Tensor:
+    def bounded(self, values: torch.Tensor, leaf: Leaf, sizes: dict[str, int]) -> torch.Tensor:
         """Integers that may index a dimension that was cut stay within it; negative ones are special and stay."""
         bounds = [n for s, n in sizes.items() if self.example_sizes.get(s, 0) > leaf.high >= n]
         return torch.where(values >= 0, values % max(1, min(bounds)), values) if bounds else values
@@ -225,7 +225,7 @@ class Inputs:
         at = torch.randint(0, leaf.example.numel(), (count,), generator=generator, device=self.device)
         values = leaf.example.reshape(-1)[at.to(leaf.example.device)].reshape(shape)
         if dtype is not torch.bool:
-            values = self._bounded(values, leaf, sizes)
+            values = self.bounded(values, leaf, sizes)
         return values.to(self.device)
 
     def _laid_out(self, tensor: torch.Tensor, leaf: Leaf) -> torch.Tensor:

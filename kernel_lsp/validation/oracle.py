@@ -141,9 +141,9 @@ class Oracle:
         finally:
             self.seed, self.replays = before
 
-    def scale(self, factor: float) -> None:
+    def scale(self, factor: float, names: list[str] | None = None) -> None:
         """Multiply the weights, as ``weights.scale`` does."""
-        weights.scale(self.module, factor)
+        weights.scale(self.module, factor, names)
         self._renew()
 
     def give(self, values: dict[str, torch.Tensor]) -> None:

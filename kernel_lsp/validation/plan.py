@@ -42,7 +42,10 @@ _BOUNDED_SECONDS = 3.0
 #: operators that decide between numbers next to each other
 _WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "sign", "eq", "ge", "gt", "le", "lt")
 #: operators that give a boolean for each element
-COMPARISONS = ("gt", "lt", "ge", "le", "eq", "ne", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit")
+COMPARISONS = (
+    *("gt", "lt", "ge", "le", "eq", "ne", "isin"),
+    *("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit"),
+)
 #: operators that read where an integer input says
 READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy_loss", "index_select")
 #: operators that end a GPU's CUDA context for values that they do not take

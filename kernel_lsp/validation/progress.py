@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import packed_weights, schema
 from kernel_lsp.validation import agreement, conditions, plan
+from kernel_lsp.validation.work import Budget
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -38,6 +39,8 @@ class Progress:
     skipped: list[str] = field(default_factory=list)
     #: comparisons in forward → the sides that came into a result that was compared
     shown: dict[conditions.Comparison, set[bool]] = field(default_factory=dict)
+    looking: Budget = field(default_factory=lambda: Budget(conditions.LOOKING))  # for whether a side shows
+    searching: Budget = field(default_factory=lambda: Budget(conditions.SEARCHING))  # for inputs that show one
     began: float = (
         0.0  # when the check that is made now did, of time.monotonic(), moved on by what it waited for the device
     )
@@ -82,8 +85,9 @@ def _how_far(progress: Progress, left: int) -> str:
 def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> schema.Verdict:
     """The verdict of ``status`` on the candidate at hand, with what was found out about it."""
     limits = plan.ordered([*referee.progress.limits, *referee.oracle.limits, *referee.trial.limits, *referee.of_timing])
+    sides: list[schema.Side] = []
     if status == "ok" and not any(step.kind == "sides" for step in referee.progress.deferred):
-        limits = plan.ordered([*limits, *conditions.limits(referee)])
+        limits, sides = plan.ordered([*limits, *conditions.limits(referee)]), conditions.sides(referee)
     if keeps := packed_weights.keeps(referee.trial.text()):
         limits.insert(0, packed_weights.LIMIT)
     if referee.progress.deferred:
@@ -109,6 +113,7 @@ def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> 
         envelope=referee.progress.envelope,
         limits=limits,
         within_1e2=referee.progress.within_1e2,
+        sides=sides,
         skipped=list(referee.progress.skipped),
         held_to=referee.held_to,
         keeps_packed_weights=keeps,

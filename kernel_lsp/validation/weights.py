@@ -40,9 +40,23 @@ def perturb(module: torch.nn.Module, seed: int) -> None:
                 tensor.add_(noise.mul_(0.1))
 
 
-def scale(module: torch.nn.Module, factor: float) -> None:
-    """Multiply parameters and persistent float buffers; with a power of two, and back, nothing is lost in float32."""
+def negatable(module: torch.nn.Module) -> tuple[list[str], list[str]]:
+    """Names in the state_dict: of the float parameters, and of the float buffers but the running statistics of torch's norms, which cannot be negative."""
+    statistics = {
+        f"{path}.{name}".lstrip(".")
+        for path, child in module.named_modules()
+        if isinstance(child, torch.nn.modules.batchnorm._NormBase)
+        for name in ("running_mean", "running_var")
+    }
+    of_parameters = {name for name, _ in module.named_parameters()}
+    floats = [n for n, t in module.state_dict().items() if t.dtype.is_floating_point and t.dtype.itemsize > 1]
+    buffers = [name for name in floats if name not in of_parameters | statistics]
+    return [name for name in floats if name in of_parameters], buffers
+
+
+def scale(module: torch.nn.Module, factor: float, names: list[str] | None = None) -> None:
+    """Multiply parameters and persistent float buffers, or those of these names; with a power of two, and back, nothing is lost in float32."""
     with torch.no_grad():
-        for tensor in module.state_dict().values():
-            if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
+        for name, tensor in module.state_dict().items():
+            if (names is None or name in names) and tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
                 tensor.mul_(factor if tensor.dtype.itemsize > 2 else math.copysign(abs(factor) ** 0.5, factor))

@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
 from kernel_lsp import kernel_file, schema, speedup
-from kernel_lsp.jobs import several_envelopes
+from kernel_lsp.jobs import several_envelopes, several_examples
 from kernel_lsp.jobs.header import MOST_LINES
 from kernel_lsp.recording.calls_left_to_eager import why_outside
 
@@ -109,6 +110,34 @@ def used(path, name, calls):
 def found(report) -> schema.Verdict:
     assert report.chosen is not None, [entry.verdict for entry in report.candidates]
     return report.candidates[report.chosen].verdict
+
+
+def of_example(envelope: int, **shown: list[bool]) -> schema.Verdict:
+    """A correct verdict. ``shown``: of each side in forward, whether it came into a result, for each comparison there."""
+    sides = [schema.Side(text, n, one) for text, several in shown.items() for n, one in enumerate(several, 1)]
+    limits = list(dict.fromkeys(side.limit for side in sides if not side.shown))
+    return schema.Verdict("ok", envelope=envelope, sides=sides, limits=[*limits, "races"])
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([of_example(1, above=[False]), of_example(1, above=[True])], []),
+        ([of_example(1, above=[True]), of_example(1, above=[False])], []),
+        ([of_example(1, above=[False]), of_example(1, above=[False])], ["above"]),
+        ([of_example(1, above=[False]), of_example(1, below=[False])], ["above", "below"]),
+        ([of_example(1, above=[False]), of_example(2, above=[True])], ["above"]),  # another kernel
+        ([of_example(1, above=[False, False]), of_example(1, above=[True])], ["above"]),  # the second of a loop
+        ([of_example(1, above=[False, True]), of_example(1, above=[True, False]), of_example(1)], []),
+    ],
+)
+def test_a_side_of_a_comparison_is_a_limit_where_no_example_shows_it(verdicts, expected):
+    first, *others = [schema.Validated(schema.Candidate("", ""), verdict) for verdict in verdicts]
+    run = SimpleNamespace(looked_at=None, report=SimpleNamespace(specimen=None), tell_verdict=lambda: None)
+    several_examples._combine(run, first, [several_examples._Other(None, one) for one in others])
+    found = [limit for limit in first.verdict.limits if limit.endswith(schema.UNSHOWN)]
+    assert found == [f"where {text} {schema.UNSHOWN}" for text in expected]
+    assert "races" in first.verdict.limits
 
 
 async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):

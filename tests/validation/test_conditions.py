@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from kernel_lsp import claims, schema
-from kernel_lsp.validation import conditions
+from kernel_lsp.validation import conditions, plan, sizes
+from kernel_lsp.validation.inputs import Inputs, Leaf
+from kernel_lsp.validation.progress import Progress
+from kernel_lsp.validation.work import Work
 from tests.validation.adversarial.material import arc_margin, elementwise
 
 #: a module of which nothing can reach the other side
@@ -80,6 +85,19 @@ def test_a_comparison_that_shows_on_both_sides_is_not_looked_at_again() -> None:
     assert len(before.found) == 4 and not after.found
 
 
+@pytest.mark.parametrize(("rows", "operators", "noted"), [(64, 10**6, False), (64, 10, True), (8, 10**6, True)])
+def test_calls_that_take_long_are_looked_at_in_small_sizes_alone(rows: int, operators: int, noted: bool) -> None:
+    x = torch.zeros(64, 8)
+    inputs = Inputs((x,), {}, [Leaf("x", x, ["n", None])], {}, {}, x.device, {"n": 64})
+    assert sizes.small(inputs) == {"n": 8}
+    comparison = conditions.Comparison("model.py", (1, 1, 0, 1), "gt", 1)
+    referee = SimpleNamespace(inputs=inputs, progress=Progress())
+    step = plan.Step("a check", lambda i: None, sizes={"n": rows})
+    seen = conditions.Sides({comparison: set()}, Work(operators))
+    conditions.note(referee, step, None, None, seen)  # type: ignore[arg-type]
+    assert (comparison in referee.progress.shown) is noted
+
+
 def _validated(validate: Any, module: str, name: str, kernel: str) -> tuple[str, list[str]]:
     verdict = validate(module, name, kernel)["verdict"]
     return verdict["status"], [one for one in verdict["limits"] if one.endswith(schema.UNSHOWN)]
@@ -87,8 +105,11 @@ def _validated(validate: Any, module: str, name: str, kernel: str) -> tuple[str,
 
 def test_what_no_input_reaches_is_a_limit(validate: Any) -> None:
     wrong = elementwise("Bent", "tl.where(tl.sigmoid(x) < 1.5, 2.0 * tl.sigmoid(x), x + 100.0)")
-    status, limits = _validated(validate, OUT_OF_REACH, "Bent", wrong)
-    assert (status, limits) == ("ok", ["where y >= 1.5 at module.py:7 (no input shows it)"])
+    verdict = validate(OUT_OF_REACH, "Bent", wrong)["verdict"]
+    limits = [one for one in verdict["limits"] if one.endswith(schema.UNSHOWN)]
+    assert (verdict["status"], limits) == ("ok", ["where y >= 1.5 at module.py:7 (no input shows it)"])
+    sides = [schema.Side("y < 1.5 at module.py:7", 1, True), schema.Side("y >= 1.5 at module.py:7", 1, False)]
+    assert verdict["sides"] == [dataclasses.asdict(side) for side in sides]
     assert claims.not_checked(limits) == "where y >= 1.5 at module.py:7"
 
 

@@ -1,0 +1,6 @@
+"""Gives another number than 0 for a label that is ignored, which no example has."""
+
+from tests.validation.adversarial.material_of_integers import of_labels
+
+MODULE, KERNEL = of_labels("found")
+EXPECTED = {"wrong"}

@@ -1,0 +1,7 @@
+"""Forgets that the rows of one index are halved, which lies between those of the examples."""
+
+from tests.validation.adversarial.material_of_integers import of_tokens
+
+_OTHERS = "torch.randint(0, 1000, (4, 24)).apply_(lambda i: i + (i == 500))"
+MODULE, KERNEL = of_tokens("1.0", _OTHERS)
+EXPECTED = {"wrong"}
