@@ -49,13 +49,13 @@ def small(inputs: Inputs) -> dict[str, int]:
             sizes[symbol] = min(sizes[symbol], INTERPRETED_WIDTH)
     while True:
         over = inputs.elements(sizes) > INTERPRETED_ELEMENTS or _rows(inputs, sizes) > INTERPRETED_ROWS
-        leading = {s: n for s, n in sizes.items() if s not in last and n > _least(inputs, s)}
+        leading = {s: n for s, n in sizes.items() if s not in last and n > fewest(inputs, s)}
         trailing = {s: n for s, n in sizes.items() if s in last and n > 64}
         if not over or not (leading or (trailing and inputs.elements(sizes) > INTERPRETED_ELEMENTS)):
             return sizes
         group = leading or trailing
         largest = max(group, key=lambda s: group[s])
-        sizes[largest] = max(_least(inputs, largest), sizes[largest] // 2)
+        sizes[largest] = max(fewest(inputs, largest), sizes[largest] // 2)
 
 
 def _trailing(inputs: Inputs) -> set[str]:
@@ -75,11 +75,13 @@ def _rows(inputs: Inputs, sizes: dict[str, int]) -> int:
     return rows
 
 
-def _least(inputs: Inputs, symbol: str) -> int:
+def fewest(inputs: Inputs, symbol: str) -> int:
+    """The least size that a dimension is cut to."""
     return max(2, inputs.ranges.get(symbol, [0, 0])[0])
 
 
-def _clamped(inputs: Inputs, symbol: str, size: int) -> int:
+def allowed(inputs: Inputs, symbol: str, size: int) -> int:
+    """The size nearest to ``size`` in the range that the graph was exported for."""
     least, greatest = inputs.ranges.get(symbol, [0, 2**31])
     # torch.export says "at least 2" of every dimension, since it specialises on 0 and 1; eager decides on those.
     return max(least if least > 2 else 1, min(size, greatest))
@@ -92,20 +94,20 @@ def odd(inputs: Inputs, base: dict[str, int]) -> dict[str, int]:
     for symbol, size in base.items():
         prime = next((p for p in _PRIMES if p >= size - 1 and p not in taken), size + 1)
         taken.add(prime)
-        sizes[symbol] = _clamped(inputs, symbol, prime)
+        sizes[symbol] = allowed(inputs, symbol, prime)
     return sizes
 
 
 def ones(inputs: Inputs, base: dict[str, int]) -> dict[str, int]:
     """Every dynamic dimension 1, where the module allows it."""
-    return {symbol: _clamped(inputs, symbol, 1) for symbol in base}
+    return {symbol: allowed(inputs, symbol, 1) for symbol in base}
 
 
 def one_each(inputs: Inputs, base: dict[str, int]) -> list[dict[str, int]]:
     """One dynamic dimension 1 at a time, the others as in ``base``."""
     if len(base) < 2:
         return []
-    return [{**base, symbol: _clamped(inputs, symbol, 1)} for symbol in base]
+    return [{**base, symbol: allowed(inputs, symbol, 1)} for symbol in base]
 
 
 def empty(base: dict[str, int]) -> dict[str, int] | None:
@@ -120,7 +122,7 @@ def wide(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
     if not last:
         return None
     return {
-        s: _clamped(inputs, s, 1025 + i if s in last else min(n, _least(inputs, s)))
+        s: allowed(inputs, s, 1025 + i if s in last else min(n, fewest(inputs, s)))
         for i, (s, n) in enumerate(base.items())
     }
 
@@ -132,7 +134,7 @@ _LONGEST_ROW = 1 << 18
 def one_row(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
     """The last dimensions as long as the example's, the others as short as can be; None where ``base`` is so long."""
     last = {s for s in _trailing(inputs) if s in base and inputs.example_sizes[s] > base[s]}
-    sizes = {s: inputs.example_sizes[s] if s in last else min(n, _least(inputs, s)) for s, n in base.items()}
+    sizes = {s: inputs.example_sizes[s] if s in last else min(n, fewest(inputs, s)) for s, n in base.items()}
     return sizes if last and inputs.elements(sizes) <= _LONGEST_ROW else None
 
 
@@ -140,7 +142,7 @@ def all_rows(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
     """The leading dimensions as long as the example's, the last ones as short as can be; None where ``base`` has them all."""
     last = _trailing(inputs)
     longer = any(inputs.example_sizes[s] > n for s, n in base.items() if s not in last)
-    sizes = {s: min(n, _least(inputs, s)) if s in last else inputs.example_sizes[s] for s, n in base.items()}
+    sizes = {s: min(n, fewest(inputs, s)) if s in last else inputs.example_sizes[s] for s, n in base.items()}
     return sizes if longer and inputs.elements(sizes) <= _LONGEST_ROW else None
 
 
