@@ -30,7 +30,6 @@ from .printing.triton import definition
 from .schedule.choices import choices, ranked
 from .schedule.cost import cost
 from .schedule.extents import contract_atoms
-from .schedule.plan import Launch
 from .schedule.target import Target, target
 from .stages import check_writable, lowered, planned, told
 
@@ -255,10 +254,10 @@ def _text(
     made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
     numbers = {step: number for number, step in enumerate(found.plan.steps, 1)}
     functions: dict[str, tuple[Function, list[int]]] = {}
-    for operation in made.host.plan.operations:
-        if isinstance(operation, Launch):
-            key = form(definition(operation.program, "", looped=True))
-            functions.setdefault(key, (made.host.kernels[key], []))[1].append(numbers[operation.kernel])
+    for launch in made.host.launches:
+        for program in launch.programs:
+            key = form(definition(program, "", looped=True))
+            functions.setdefault(key, (made.host.kernels[key], []))[1].append(numbers[launch.kernel])
     return {
         "kernels": [
             {"name": function.program.name, "steps": steps, "source": function.text + "\n"}

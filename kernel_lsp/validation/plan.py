@@ -140,10 +140,12 @@ def plan(
     small: dict[str, int] | None = None,
     check_bounds: bool = False,
     unmarked: bool = False,
+    other_sides: dict[str, dict[str, int]] | None = None,
 ) -> list[Step]:
     """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down to ``small``.
 
-    ``check_bounds``: the candidate is to raise where an index is out of range. ``unmarked``: there is an unmarked process.
+    ``check_bounds``: the candidate is to raise where an index is out of range. ``unmarked``: there is an unmarked process. ``other_sides``: as
+    ``size_branches`` finds them.
     """
     full = dict(inputs.example_sizes)
     small = sizes.small(inputs) if small is None else small
@@ -200,6 +202,9 @@ def plan(
     wide = sizes.wide(inputs, small)
     if wide and wide not in (base, odd):
         steps.append(sample("wide sizes", wide, "normal", 7, patience=NICE, spare=True))
+    for text, at in (other_sides or {}).items():
+        steps.append(sample(f"the other side of {text}", at, "normal", 56, late=True, essential=True))
+        steps[-1].most_seconds = _BOUNDED_SECONDS if mode == "interpreter" else None
     for at in sizes.one_each(inputs, small):
         ones = ", ".join(s for s, n in at.items() if n == 1)
         steps.append(sample(f"size one of {ones}", at, "normal", 8, patience=NICE))

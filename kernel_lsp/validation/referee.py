@@ -23,6 +23,7 @@ from kernel_lsp.validation import (
     launch_sizes,
     memory,
     plan,
+    size_branches,
     sizes,
     state,
 )
@@ -162,7 +163,9 @@ class Referee:
         return self._verdict(lambda: candidate_state.load(self, always), steps, self.soft_seconds, first=True)
 
     def _steps(self, small: dict[str, int]) -> list[plan.Step]:
-        steps = plan.plan(self.inputs, self.mode, small, self.check_bounds, self.unmarked is not None)
+        tried = small if self.mode == "interpreter" else self.inputs.example_sizes
+        branches = size_branches.other_sides(self.trial.text(), self.inputs, tried, small)
+        steps = plan.plan(self.inputs, self.mode, small, self.check_bounds, self.unmarked is not None, branches)
         steps += plan.beside_pinned(self.unpinned) if self.unpinned is not None else []
         decide = [step.inside or step.decoy or step.required for step in steps]  # no kernel is "ok" without these
         return [s for s, needed in zip(steps, decide, strict=True) if needed or s.name not in self.crashed_in]

@@ -87,6 +87,7 @@ _LIKE_ANOTHER = (
     ),
     "lines_",
     *("rows_whole_softmax", "rows_whole_l1", "rows_whole_log", "rows_whole_layer_norm_2d_many", "rows_whole_bfloat16"),
+    "rows_whole_batch_norm",
     "rows_walked",
     "by_lines_",
 )

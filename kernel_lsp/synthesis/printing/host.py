@@ -34,9 +34,10 @@ from ..schedule.plan import (
     TakeView,
     Update,
 )
-from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
+from ..schedule.program import Blocks, Factor, OfAll, PowerOfTwo, Program
 from . import bounds, tensors
 from .formula import ABOUT_LEFT_OUT, LEFT_OUT, formulas
+from .launch_numbers import constant, grid_factors, host_size
 from .returned import returned
 from .sharing import form
 from .single_steps import has_loop, has_single_step
@@ -99,8 +100,13 @@ class Host:
 
     @property
     def programs(self) -> list[Program]:
-        """Those of every launch."""
-        return [operation.program for operation in self.plan.operations if isinstance(operation, Launch)]
+        """Those of every launch, also where a call launches one of two."""
+        return [program for operation in self.launches for program in operation.programs]
+
+    @property
+    def launches(self) -> list[Launch]:
+        """Those of a call, in order."""
+        return [operation for operation in self.plan.operations if isinstance(operation, Launch)]
 
     @property
     def torch_calls(self) -> int:
@@ -131,8 +137,7 @@ class _Printer:
     def __init__(self, plan: HostPlan, graph: Graph, function: str) -> None:
         self.host = Host(plan)
         self.hints, self.uncounted = graph.hints, graph.uncounted
-        wanted = [operation.program.name for operation in plan.operations if isinstance(operation, Launch)]
-        self.names = Names([function, *wanted])
+        self.names = Names([function, *(program.name for program in self.host.programs)])
         self.variables = self.host.variables
         for value in plan.inputs:
             self.variables[value] = self.names.fresh(variable_name(value))
@@ -191,7 +196,7 @@ class _Printer:
         elif isinstance(operation, Allocate):
             self._allocate(operation)
         elif isinstance(operation, Launch):
-            self._launch(operation.kernel, operation.program)
+            self._launch(operation)
         elif isinstance(operation, TakeView):
             (operand,) = operands(operation.value)
             self.variables[operation.value] = f"{self.variables[operand]}{tensors.view(operation.value, self.sizes)}"
@@ -249,8 +254,8 @@ class _Printer:
 
     # -- launches ---------------------------------------------------------------------------------------------------
 
-    def _launch(self, kernel: Kernel, program: Program) -> None:
-        host, wanted = self.host, program.name
+    def _launch(self, operation: Launch) -> None:
+        kernel = operation.kernel
         told = [*(whole for whole, _ in kernel.stores), *kernel.peaks] if kernel.partials else kernel.outputs
         pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
         if kernel.one_piece:
@@ -258,44 +263,66 @@ class _Printer:
         text = formulas(pairs, self.variables, self.given)
         if kernel.partials:
             text += ", chunk by chunk" if kernel.contract is None else ", tile by tile"
+        known: dict[sympy.Expr, str] = {}  # compound sizes, which get a variable first
+        launches = []
+        for program in operation.programs:
+            function = self._function(program, text)
+            launches.append(self._launched(program, function.program, known))
+            self.host.tilings.append((function.program.name, program.tiling))
+        if operation.beyond is not None:
+            limits = operation.program.limits
+            fits = " and ".join(f"{host_size(extent, self.sizes, known)} <= {most}" for extent, most in limits)
+            launches = [f"if {fits}:", f"    {launches[0]}", "else:", f"    {launches[1]}"]
+        self.body.extend(launches)
+        for program in operation.programs:
+            self._require_limits(program, chooses=program is not operation.programs[-1])
+            for factors in program.grid[1:]:
+                self._require_few(factors)
+
+    def _function(self, program: Program, formula: str) -> Function:
+        """The kernel that is launched for ``program``."""
+        kernels = self.host.kernels
         key = form(definition(program, "", looped=True))
         without_loops = form(definition(program, "")) if has_single_step(program) else key
-        if key not in host.kernels:
-            program = dataclasses.replace(program, name=self.kernel_names.fresh(wanted))
-            host.kernels[key] = Function(program, text)
-        function = host.kernels[key]
-        function.launches += 1
-        function.forms.add(without_loops)
-        self.body.extend(self._launched(program, function.program))
-        host.tilings.append((function.program.name, program.tiling))
+        if key not in kernels:
+            kernels[key] = Function(dataclasses.replace(program, name=self.kernel_names.fresh(program.name)), formula)
+        kernels[key].launches += 1
+        kernels[key].forms.add(without_loops)
+        return kernels[key]
+
+    def _require_limits(self, program: Program, *, chooses: bool) -> None:
+        """What sizes ``program`` takes. ``chooses``: another is launched where they are larger."""
         for extent, most in program.limits:
             self._require_divisors(extent)
-            limit = f"{python(extent, self.given)} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
+            size = python(extent, self.given)
             # A tile grows with a size that is limited: a tile of nothing there is not.
             grows = any(isinstance(c, PowerOfTwo) and c.extent == extent for c in program.blocks.values())
-            self._require(f"0 < {limit}" if grows and may_vanish(extent) else limit)
-        for factors in program.grid[1:]:
-            self._require_few(factors)
+            some = grows and may_vanish(extent)
+            if not chooses:
+                limit = f"{size} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
+                self._require(f"0 < {limit}" if some else limit)
+            elif some:
+                self._require(f"0 < {size}")
 
-    def _launched(self, program: Program, function: Program) -> list[str]:
-        """Statements that run ``program``: compound sizes get a variable first.
+    def _launched(self, program: Program, function: Program, known: dict[sympy.Expr, str]) -> str:
+        """The statement that runs ``program``, after the host function's body has what it needs.
 
-        ``function``: the same kernel, or one that differs from it in names alone and is launched in its place.
+        ``function``: the same kernel, or one that differs from it in names alone and is launched in its place. ``known``: the variables of
+        compound sizes; grows by those that it needs.
         """
-        arguments, prepare = program.arguments, []
+        arguments = program.arguments
         sizes = dict(self.sizes)
         sizes |= {
             s: f"{self.variables[v]}.stride({d})" for s, (v, d) in arguments.strides.items() if v in self.variables
         }
-        known: dict[sympy.Expr, str] = {}
         inside = kernel_names(program)
         given = []
         for expr, variable in arguments.sizes.items():
             self._require_divisors(expr)
-            text = self._numel(expr, program) or unwrapped(expr, sizes)
+            text = known.get(expr) or self._numel(expr, program) or unwrapped(expr, sizes)
             if " " in text or "numel" in text:
                 known[expr] = self.names.fresh(inside[variable])
-                prepare.append(f"{known[expr]} = {text}")
+                self.body.append(f"{known[expr]} = {text}")
                 text = known[expr]
             given.append(text)
         shared: dict[OfAll, str] = {}  # sizes that are others under the interpreter
@@ -306,14 +333,14 @@ class _Printer:
                     shared[value] = self.names.fresh(variable.wanted.lower())
                     compiled = f"isinstance({function.name}, triton.JITFunction)"
                     why = "the interpreter runs one program after another"
-                    alone = _constant(value.alone, sizes, known, shared)
-                    prepare.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
-        grid = ", ".join(" * ".join(_factors(factors, sizes, known, shared)) for factors in program.grid)
+                    alone = constant(value.alone, sizes, known, shared)
+                    self.body.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
+        grid = ", ".join(" * ".join(grid_factors(factors, sizes, known, shared)) for factors in program.grid)
         grid = f"min({grid}, {program.programs})" if program.programs else grid
         values = [
             *map(str, arguments.static),
-            *(_host_size(expr, sizes, known) for expr in arguments.divisors),
-            *(_constant(value, sizes, known, shared) for value in program.blocks.values()),
+            *(host_size(expr, sizes, known) for expr in arguments.divisors),
+            *(constant(value, sizes, known, shared) for value in program.blocks.values()),
         ]
         numbers = [*given, *(python(expr, sizes) for expr in arguments.scalars)]
         passed = [
@@ -326,7 +353,7 @@ class _Printer:
             passed.append(f"num_stages={program.num_stages}")
         if program.together:
             passed.append("launch_cooperative_grid=True")
-        return [*prepare, f"{function.name}[({grid},)]({', '.join(passed)})"]
+        return f"{function.name}[({grid},)]({', '.join(passed)})"
 
     def _numel(self, size: sympy.Expr, program: Program) -> str:
         """``out.numel()`` for a size that is as many elements as a tensor has that the kernel stores; "" for others."""
@@ -408,37 +435,3 @@ def _tf32(kernel: Kernel) -> bool:
     """Whether it rounds as torch's convolutions may."""
     op = None if kernel.contract is None else kernel.contract.op
     return isinstance(op, Contract) and (op.tf32 or (op.exact is not None and op.exact.tf32))
-
-
-def _host_size(expr: sympy.Expr, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> str:
-    return known.get(expr) or python(expr, sizes)
-
-
-def _factors(
-    factors: list[Factor], sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], shared: dict[OfAll, str]
-) -> list[str]:
-    texts = []
-    for factor in factors:
-        if isinstance(factor, Blocks) and factor.extent.is_number and 0 < factor.extent <= factor.size:
-            continue  # one block
-        if isinstance(factor, Blocks):
-            texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {factor.size})")
-        elif isinstance(factor, OfAll):
-            texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {shared[factor]})")
-        else:
-            text = _host_size(factor, sizes, known)
-            texts.append(f"({text})" if factor.is_Add and factor not in known and len(factors) > 1 else text)
-    return texts or ["1"]
-
-
-def _constant(
-    value: Constant, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], shared: dict[OfAll, str]
-) -> str:
-    if isinstance(value, PowerOfTwo):
-        text = f"triton.next_power_of_2({_host_size(value.extent, sizes, known)})"
-        return text if value.least == 1 else f"max({value.least}, {text})"
-    if isinstance(value, OfAll):
-        return shared[value]
-    if isinstance(value, str):
-        return "_BF16X6" if value == "bf16x6" else f'"{value}"'
-    return str(value)

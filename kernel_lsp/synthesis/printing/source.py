@@ -204,9 +204,11 @@ _COLLAPSED = (
 def _module_docstring(
     class_name: str, graph: Graph, host: Host, hints: Hints, replayed: bool, counted: list[str]
 ) -> str:
-    count, launches = len(host.kernels), len(host.programs)
+    count, launches = len(host.kernels), len(host.launches)
     kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
-    if launches > count:
+    if launches < len(host.programs):
+        kernels += ", of which a call launches one" if launches == 1 else f", {launches} launches a call"
+    elif launches > count:
         kernels += f" in {launches} launches"
     if host.torch_calls:
         kernels += f" and {host.torch_calls} torch call{'s' if host.torch_calls > 1 else ''}"
@@ -274,6 +276,8 @@ def _packing_function(name: str, host: Host) -> str:
 def _host_function(name: str, host: Host) -> str:
     parameters = ", ".join([*(variable for variable, _ in host.parameters), *host.packed])
     what = "Run the kernel." if len(host.kernels) == 1 else "Run the kernels in order."
+    if len(host.launches) == 1 < len(host.kernels):
+        what = "Run the kernel for these sizes."
     body = "\n".join(f"    {line}" for line in host.body)
     said = f"{what} The tensors have to be in the envelope of the class below."
     if host.checks_indices:

@@ -47,11 +47,14 @@ def columns(kernel: Kernel, target: Target, hints: Hints) -> list[Columns]:
     if not small and (kernel.in_chunks or gathers or times_read(kernel) == 1):
         return walking
     least, tiles = _tiles(kernel, inner)
-    cols = min(cols, max(power_of_two_within(_OF_EIGHT // tall), _LEAST_BYTES // least))
+    broad, cols = cols, min(cols, max(power_of_two_within(_OF_EIGHT // tall), _LEAST_BYTES // least))
     if tall * cols > _OF_FOUR and tall * cols * tiles > _fit(target, 8):
         return walking
     keeping = Columns(tall, cols, 4 if tall * cols <= _OF_FOUR else 8, whole=True)
-    return [*_with_others(keeping, outer, width, target, whole=True), *walking[:1]]
+    kept = _with_others(keeping, outer, width, target, whole=True)
+    if not n_rows.is_number:  # a call may have more than a tile holds
+        kept = [dataclasses.replace(one, beyond=_beyond(kernel, one, broad)) for one in kept]
+    return [*kept, *walking[:1]]
 
 
 def _fit(target: Target, warps: int) -> int:
@@ -63,6 +66,12 @@ def _walking(kernel: Kernel, rows: int, cols: int, length: int) -> Columns:
     if rows < length:  # what is carried along stays in registers beside the tile
         rows = max(1, min(rows, _OF_EIGHT // cols // tiles_carried(kernel)))
     return Columns(rows, cols)
+
+
+def _beyond(kernel: Kernel, kept: Columns, cols: int) -> Columns:
+    """The walk down ``cols`` columns where there are more rows than ``kept`` keeps."""
+    rows = min(max(1, _OF_FOUR // cols), _MOST_ROWS)
+    return dataclasses.replace(_walking(kernel, rows, cols, kept.most_rows + 1), above=kept.most_rows)
 
 
 def _with_others(first: Columns, outer: int, width: int, target: Target, *, whole: bool) -> list[Columns]:

@@ -20,6 +20,7 @@ from .choices import Chosen, scheduled
 from .contract import strided_operands
 from .naming import kernel_names, name_between, read_by
 from .program import Blocks, Program
+from .schedules import Columns
 
 #: Names for the sizes of the first tensor, by rank.
 _SIZE_NAMES = {
@@ -63,10 +64,19 @@ class Allocate:
 
 @dataclass(frozen=True)
 class Launch:
-    """``kernel``'s programs, which fill what was allocated before."""
+    """``kernel``'s programs, which fill what was allocated before.
+
+    ``beyond``: those that are launched in place of ``program`` where a size is larger than its ``limits`` allow; None: there is no such call.
+    """
 
     kernel: Kernel
     program: Program
+    beyond: Program | None = None
+
+    @property
+    def programs(self) -> list[Program]:
+        """Of which a call launches one."""
+        return [self.program, *([self.beyond] if self.beyond is not None else [])]
 
 
 @dataclass(frozen=True)
@@ -181,11 +191,18 @@ def host_plan(
             if check_indices:
                 result.operations.append(CheckIndices(step))
             before = present - set(step.outputs)
-            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, before, chosen[step], strided)
-            stored = step.outputs
-            program.wide = result.wide
+            schedule, stored = chosen[step], step.outputs
+            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, before, schedule, strided)
+            launch = Launch(step, program)
+            if isinstance(schedule, Columns) and schedule.beyond is not None and _may_exceed(program, graph):
+                called = f"{wanted[step].removesuffix('_kernel')}_many_rows_kernel"
+                given = Arguments(dict(names))
+                launch = Launch(step, program, scheduled(step, called, given, hints, before, schedule.beyond, strided))
+            for one in launch.programs:
+                one.wide = result.wide
             if not result.wide:
-                program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, counts, chunks)]
+                last = launch.programs[-1]  # what bounds it bounds all calls
+                last.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, counts, chunks)]
             result.operations += [InPlace(b, v) for b, v in replaced.items() if v in stored]
             result.operations += [
                 Allocate(v, len(stored) == 1 and v not in between, zero=v in step.peaks)
@@ -193,10 +210,16 @@ def host_plan(
                 if v not in present and v not in replaced.values()
             ]
             result.operations += [Allocate(v, False, zero=True) for v in program.zeroed]
-            result.operations.append(Launch(step, program))
+            result.operations.append(launch)
             present.update(stored)
     result.operations += [Update(b, v) for b, v in graph.updates.items() if b not in replaced]
     return result
+
+
+def _may_exceed(program: Program, graph: Graph) -> bool:
+    """Whether a size that ``program`` limits may be larger, by what the graph was exported for."""
+    greatest = [(graph.ranges.get(extent, (0, None))[1], most) for extent, most in program.limits]
+    return any(size is None or size > most for size, most in greatest)
 
 
 def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value, Value]:

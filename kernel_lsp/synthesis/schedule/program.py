@@ -72,7 +72,7 @@ class Program:
     tiling: str = ""  # one sentence for the docstring
     axes: str = ""  # what the tile's axes are, in one sentence for the docstring
     wide: bool = False  # offsets have 64 bits
-    limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
+    limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be, see ``Launch``
     programs: int = 0  # at most so many, each of which goes through what the grid says; 0: as many as that
     together: bool = False  # its programs wait for each other: all of them have to run at once
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores

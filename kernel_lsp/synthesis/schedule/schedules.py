@@ -90,18 +90,30 @@ class Passes:
         )
 
 
+#: Elements of a tile that a warp may come to where sizes vary, 256 a thread: RMSNorm then spills 400 bytes, with 128 nothing (sm_90, triton 3.7.1).
+_MOST_OF_WARP = 8192
+
+
 @dataclass(frozen=True)
 class Columns:
     """Neighbouring reductions side by side, walked down some rows at a time.
 
     ``whole``: all rows are in registers at once. ``rows`` is then the power of two for those of the example; where their number varies, the
-    host computes that of each call.
+    host computes that of each call. ``beyond``: what is launched then where there are more rows than ``most_rows``. ``above``: that number, of a
+    schedule that is launched beyond it; 0: it is launched whatever the number is.
     """
 
     rows: int
     cols: int
     warps: int = 4
     whole: bool = False
+    beyond: Columns | None = None
+    above: int = 0
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows that are kept in registers where their number varies."""
+        return _MOST_OF_WARP * self.warps // self.cols
 
     def __str__(self) -> str:
         if self.whole:

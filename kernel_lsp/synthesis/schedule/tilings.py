@@ -23,9 +23,6 @@ from .schedules import Columns, Passes, Rows, Unrolled
 #: The variable of a loop along the reduced extent, and a program's chunk of it.
 START, CHUNK_PLACE = fixed("start"), fixed("chunk")
 
-#: Elements of a tile that a warp may come to where sizes vary, 256 a thread: RMSNorm then spills 400 bytes, with 128 nothing (sm_90, triton 3.7.1).
-_MOST_OF_WARP = 8192
-
 
 @dataclass
 class Tiling:
@@ -179,10 +176,11 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
         statements += set_all((rows.variable, Arange(height, rows, (0, 2))))
         if n_rows != block_rows:
             statements += set_all(mask_of(rows, "row_mask", row_end))
-    if varies:  # the tile grows with the columns; beyond this it would not stay in registers
-        program.limits.append((n_rows, _MOST_OF_WARP * schedule.warps // block_cols))
+    if varies:  # the tile grows with the rows; beyond this it would not stay in registers
+        program.limits.append((n_rows, schedule.most_rows))
     axes += [rows, cols]
-    how = f"walks down {length} rows, {block_rows} at a time" if looped else f"keeps their {length} rows in registers"
+    number = f"more than {schedule.above}" if schedule.above else length
+    how = f"walks down {number} rows, {block_rows} at a time" if looped else f"keeps their {length} rows in registers"
     program.tiling = f"One program takes {block_cols} neighbouring columns and {how}."
     return Tiling(axes, rows, 0, 2, (height, breadth), height, begin, last, statements, loop)
 

@@ -1,6 +1,8 @@
-"""Norms and softmax over a dimension that is not the last: tiles of all rows of some columns, whatever their number is in a call."""
+"""Norms and softmax over a dimension that is not the last: tiles of all rows of some columns, and walks where a call has more than fit."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -8,62 +10,74 @@ from torch import nn
 
 from .registry import case, module, r
 
-#: rows of each step: of the example, one alone, and more than the example's, neither a power of two
-ROWS = {0: 6, 1: 1, 3: 37}
+#: rows of each step: of the example, one alone, more than the example's, neither a power of two, the most that a tile of 32 columns and four
+#: warps holds, and one more than that
+ROWS = {0: 6, 1: 1, 3: 37, 4: 1024, 5: 1025}
+BOTH: dict[str, Any] = {"kernels": 2, "steps": (0, 1, 3, 4, 5)}
 
 
 def image(n: int) -> torch.Tensor:
     """Columns that are no multiple of a tile's."""
-    return r(2 + n, ROWS[n], 5, 7 + n)
+    return r(2 + n % 4, ROWS[n], 5, 7 + n)
 
 
 case(
     "rows_whole_rms_norm",
     lambda self, x: x / torch.sqrt(torch.mean(x * x, dim=1, keepdim=True) + 1e-5),
     lambda n: [image(n)],
-    kernels=1,
+    **BOTH,
 )
 case(
     "rows_whole_layer_norm",
     lambda self, x: (x - x.mean(1, keepdim=True)) / torch.sqrt(x.var(1, unbiased=False, keepdim=True) + 1e-6),
     lambda n: [image(n)],
-    kernels=1,
+    **BOTH,
 )
-case("rows_whole_softmax", lambda self, x: torch.softmax(x, 1), lambda n: [image(n)], kernels=1)
-case("rows_whole_log_softmax", lambda self, x: F.log_softmax(x, 1), lambda n: [image(n)], kernels=1)
-case("rows_whole_normalize", lambda self, x: F.normalize(x, dim=1), lambda n: [image(n)], kernels=1)
+case("rows_whole_softmax", lambda self, x: torch.softmax(x, 1), lambda n: [image(n)], **BOTH)
+case("rows_whole_log_softmax", lambda self, x: F.log_softmax(x, 1), lambda n: [image(n)], **BOTH)
+case("rows_whole_normalize", lambda self, x: F.normalize(x, dim=1), lambda n: [image(n)], **BOTH)
 case(
     "rows_whole_l1_norm",
     lambda self, x: x / x.abs().sum(1, keepdim=True).clamp_min(1e-3),
     lambda n: [image(n)],
-    kernels=1,
+    **BOTH,
 )
-case("rows_whole_softmax_first", lambda self, x: torch.softmax(x * 0.5, 0), lambda n: [r(ROWS[n], 70 + n)], kernels=1)
+case("rows_whole_softmax_first", lambda self, x: torch.softmax(x * 0.5, 0), lambda n: [r(ROWS[n], 70 + n)], **BOTH)
 case(
     "rows_whole_two_dims",
     lambda self, x: F.gelu(x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True)),
-    lambda n: [r(2, 3 + n, 4, 19 + n)],
-    kernels=1,
+    lambda n: [r(2, 3 + n if n < 4 else 252 + n, 4, 19 + n)],
+    **BOTH,
 )
 case(
     "rows_whole_gated",
     lambda self, x, y: torch.softmax(x + y, 1) * torch.sigmoid(y) + x,
     lambda n: [image(n), image(n)],
-    kernels=1,
+    **BOTH,
 )
 case(
     "rows_whole_half",
     lambda self, x: torch.softmax(x * 2, 1),
     lambda n: [image(n).half()],
-    kernels=1,
+    **BOTH,
     tolerance=2e-3,
 )
 case(
     "rows_whole_bfloat16",
     lambda self, x: x * torch.rsqrt(x.float().pow(2).mean(1, keepdim=True) + 1e-5).to(x.dtype),
     lambda n: [image(n).bfloat16()],
-    kernels=1,
+    **BOTH,
     tolerance=2e-2,
+)
+# Buffers that each of the two kernels updates where they lie, and a kernel beside them that counts.
+module(
+    "rows_whole_batch_norm",
+    nn.BatchNorm1d,
+    (20,),
+    lambda n: [r(ROWS[n], 20)],
+    kernels=3,
+    steps=(0, 3, 4, 5),
+    training=True,
 )
 # More rows than registers hold: the loop.
 case("rows_walked_softmax", lambda self, x: torch.softmax(x, 1), lambda n: [r(2, 2100 + n, 17)], kernels=1)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.util
+import sys
+import types
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from kernel_lsp.schema import Candidate
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.schedule.choices import ranked
 from kernel_lsp.synthesis.schedule.cost import cost
-from kernel_lsp.synthesis.schedule.schedules import Columns
+from kernel_lsp.synthesis.schedule.schedules import Columns, Schedule
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target
 from tests.synthesis.schedule.test_space import kernels_of, meta
@@ -26,6 +32,11 @@ def rms_norm(self: Any, x: torch.Tensor) -> torch.Tensor:
 
 def gated(self: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x + y, 1) * y
+
+
+def without_beyond(schedule: Schedule) -> Schedule:
+    assert isinstance(schedule, Columns)
+    return dataclasses.replace(schedule, beyond=None)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +59,7 @@ def test_rows_of_a_middle_dimension_are_kept_where_they_fit(
 ) -> None:
     (kernel,), hints = kernels_of(rms_norm, meta(112, rows, width, dtype=dtype))
     found = ranked(kernel, H100, hints)
-    assert found[0] == first
+    assert without_beyond(found[0]) == first
     for one in found:
         assert isinstance(one, Columns)
         # Of all that a thread has 64 elements at the most, and of two bytes or four a row has two sectors where there are so many columns.
@@ -68,7 +79,7 @@ def test_two_tiles_of_a_thread_count() -> None:
     assert space(kernel, H100, hints)[0] == Columns(64, 64, 4)
     x = meta(32, 256, 4096)
     (kernel,), hints = kernels_of(gated, x, x.clone())
-    assert space(kernel, H100, hints)[0] == Columns(256, 32, 8, whole=True)
+    assert without_beyond(space(kernel, H100, hints)[0]) == Columns(256, 32, 8, whole=True)
 
 
 def test_what_is_read_once_anyway_bounds_no_number_of_rows() -> None:
@@ -76,10 +87,74 @@ def test_what_is_read_once_anyway_bounds_no_number_of_rows() -> None:
     assert all(isinstance(one, Columns) and not one.whole for one in space(kernel, H100, hints))
 
 
-def test_the_envelope_bounds_rows_that_are_kept() -> None:
-    module = type("Norm", (nn.Module,), {"forward": rms_norm})().eval()
-    exported = capture(module, (meta(32, 64, 4096),))
-    made = synthesize(module, exported, class_name="Norm", import_from="here", gpu="H100")
-    whole, *_, walking = made
-    assert "BLOCK_ROWS=triton.next_power_of_2(x.shape[1])" in whole.source and "x.shape[1] <= 512" in whole.source
-    assert "rows at a time" in walking.variant and "x.shape[1] <=" not in walking.source
+class Fixed(nn.Module):
+    """A LayerNorm over the channels of an image, whose number the weight gives."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return rms_norm(self, x) * self.weight[:, None]
+
+
+def proposed(module: nn.Module, x: torch.Tensor) -> list[Candidate]:
+    exported = capture(module, (x,))
+    return synthesize(module, exported, class_name=type(module).__name__, import_from="here", gpu="H100")
+
+
+@pytest.fixture
+def norm() -> nn.Module:
+    return type("Norm", (nn.Module,), {"forward": rms_norm})().eval()
+
+
+def test_beyond_what_fits_the_host_launches_the_loop(
+    norm: nn.Module, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole, *_, walking = proposed(norm, meta(32, 64, 4096))
+    assert "BLOCK_ROWS=triton.next_power_of_2(x.shape[1])" in whole.source
+    for one in (whole, walking):  # no number of rows is eager's
+        assert "x.shape[1] <" not in one.source.partition("def _in_envelope")[2]
+    assert "rows at a time" in walking.variant and walking.source.count("@triton.jit") == 1
+    monkeypatch.setitem(sys.modules, "here", types.SimpleNamespace(Norm=type(norm)))
+    path = tmp_path / "norm_triton.py"
+    path.write_text(whole.source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    file = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(file)
+    launched: list[tuple[str, Any]] = []
+
+    class Recorder:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __getitem__(self, grid: Any) -> Any:
+            return lambda *_, **constants: launched.append((self.name, constants["BLOCK_ROWS"]))
+
+    for name in ("norm_kernel", "norm_many_rows_kernel"):
+        monkeypatch.setattr(file, name, Recorder(name))
+    for rows in (1, 512, 513, 100_000):
+        file.norm(torch.empty(1, rows, 2))
+    assert launched == [("norm_kernel", n) for n in (1, 512)] + [("norm_many_rows_kernel", 64)] * 2
+
+
+def test_a_number_of_rows_that_is_known_takes_one_kernel() -> None:
+    source = proposed(Fixed(64).eval(), torch.randn(4, 64, 4096))[0].source
+    assert source.count("@triton.jit") == 1 and "keeps their 64 rows in registers" in source
+
+
+def test_a_number_of_rows_that_always_fits_takes_one_kernel() -> None:
+    """A table that is cut to the number of rows has so many at the most."""
+
+    class Placed(nn.Module):
+        def __init__(self, most: int) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.ones(most, 1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return rms_norm(self, x) * self.table[: x.shape[1]]
+
+    for most, kernels in ((512, 1), (513, 2)):
+        source = proposed(Placed(most).eval(), torch.randn(32, 64, 4096))[0].source
+        assert source.count("@triton.jit") == kernels and f"x.shape[1] <= {most}" in source
