@@ -274,6 +274,8 @@ class _Printer:
             # A tile grows with a size that is limited: a tile of nothing there is not.
             grows = any(isinstance(c, PowerOfTwo) and c.extent == extent for c in program.blocks.values())
             self._require(f"0 < {limit}" if grows and may_vanish(extent) else limit)
+        if program.in_turn:
+            self._require_enough(program)
         for factors in program.grid[1:]:
             self._require_few(factors)
 
@@ -353,6 +355,14 @@ class _Printer:
             texts.append(f"({text})" if " " in text and len(factors) > 1 and not isinstance(factor, Blocks) else text)
         if texts:
             self._require(f"{' * '.join(texts)} <= {_MOST_PROGRAMS}")
+
+    def _require_enough(self, program: Program) -> None:
+        """Programs that share a row wait for each other: two of them run on each multiprocessor (schedule/cooperative.py)."""
+        (blocks,) = (factor for factor in program.grid[0] if isinstance(factor, OfAll))
+        text = f"triton.cdiv({python(blocks.extent, self.given)}, {blocks.size})"
+        if blocks.extent.is_number:
+            text = str(-(-int(blocks.extent) // blocks.size))
+        self._require(f"{text} < 4 * _multiprocessors(device)")
 
     def _require_divisors(self, size: sympy.Expr) -> None:
         for condition in divisor_conditions(size, self.given):

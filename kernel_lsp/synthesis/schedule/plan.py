@@ -193,6 +193,7 @@ def host_plan(
                 if v not in present and v not in replaced.values()
             ]
             result.operations += [Allocate(v, False, zero=True) for v in program.zeroed]
+            result.operations += [Allocate(v, False) for v in program.exchanged]
             result.operations.append(Launch(step, program))
             present.update(stored)
     result.operations += [Update(b, v) for b, v in graph.updates.items() if b not in replaced]

@@ -91,6 +91,22 @@ class Passes:
 
 
 @dataclass(frozen=True)
+class Cooperative:
+    """Rows of which several programs take a block each, in registers, and exchange what it comes to, so that a row is read once.
+
+    ``programs``: that are launched at most. ``most``: blocks that a row may have.
+    """
+
+    block: int
+    programs: int
+    most: int
+    warps: int
+
+    def __str__(self) -> str:
+        return f"rows shared by programs in blocks of {self.block}, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
 class Columns:
     """Neighbouring reductions side by side, walked down some rows at a time.
 
@@ -218,7 +234,7 @@ class Resident:
         return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
 
 
-Schedule = Flat | Turned | ByLines | Rows | Passes | Columns | Unrolled | Product | Chained | Steps | Resident
+Schedule = Flat | Turned | ByLines | Rows | Passes | Cooperative | Columns | Unrolled | Product | Chained | Steps | Resident
 
 
 def _warps(count: int) -> str:
