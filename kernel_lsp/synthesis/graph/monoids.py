@@ -185,7 +185,8 @@ _SQUARES = Monoid(
     ),
     tile=(
         ("seen", "length"),
-        ("mean", ("div", ("fold.sum", "element"), "length")),
+        ("gathered", ("fold.sum", "element")),
+        ("mean", ("div", "gathered", "length")),
         ("delta", ("inside", ("sub", "element", "mean"), 0.0)),
         ("squares", ("fold.sum", ("mul", "delta", "delta"))),
     ),

@@ -17,10 +17,10 @@ import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv
 
-from ..graph.monoids import Monoid, Steps
+from ..graph.monoids import Monoid, Steps, mentions
 from ..graph.names import variable_name
 from ..graph.sizes import Index, offset
-from ..graph.value import Gather, Op, Reduce, Shape, Value
+from ..graph.value import Gather, Op, Reduce, Shape, Value, numel
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
 from ..kernel.execution_plan import Hints, Kernel, fold_operand_index, hint
@@ -33,6 +33,9 @@ from .reduction import element_of
 from .row_passes import Running, passes
 from .schedules import Cooperative
 from .tilings import Tiling
+
+#: Blocks of a row and of all rows; the number of the block that a program takes, and of the one that it took before.
+N_PARTS, N_BLOCKS, BLOCK, BEFORE = fixed("n_parts"), fixed("n_blocks"), fixed("block"), fixed("block_before")
 
 
 def is_cooperative(kernel: Kernel) -> bool:
@@ -48,6 +51,13 @@ def is_cooperative(kernel: Kernel) -> bool:
     if len(levels) != 1 or not all(_of_tile(one.monoid) for one in levels[0]):
         return False
     return any(set(domain.reduced) & domain.resolve(sum(index)).free_symbols for _, index in kernel.stores if index)
+
+
+def kept_operands(kernel: Kernel, hints: Hints) -> list[Value]:
+    """What programs keep of a block until they come back to it: all that is as large as the rows, or nearly so."""
+    domain = kernel.domain
+    most = hint(total(domain, domain.kept), hints) * hint(total(domain, domain.reduced), hints)
+    return list(dict.fromkeys(v for v, _, _ in kernel.accesses if 2 * hint(numel(v.shape), hints) > most))
 
 
 def cooperative(
@@ -70,10 +80,10 @@ def cooperative(
         found.count(one.element, fold_operand_index(kernel, one.fold, kernel.placed[one.fold]))
     for one in running:
         exchanged.append((one, _of_block(kernel, found, one, now)))
-    varying = set(domain.kept), set(domain.reduced)
-    kept = {key: ref for key, ref in found.record.items() if all(those & key[1].free_symbols for those in varying)}
+    large = kept_operands(kernel, hints)
+    kept = {key: ref for key, ref in found.record.items() if key[0] in large}
     parts = _memory(frame, exchanged)
-    counted = Ref(frame.block)
+    counted = Ref(BLOCK)
     stores: list[Statement] = [
         Store(parts, _nth(frame, number, counted), value, ())
         for number, value in enumerate(value for _, values in exchanged for value in values.values())
@@ -87,24 +97,24 @@ def cooperative(
     program.body = [
         *frame.statements,
         *(Set(v, Full((frame.size,), 0.0, torch.float32, frozenset({now.cols}))) for v in held.values()),
-        Set(frame.before, Number(-1)),
+        Set(BEFORE, Number(-1)),
         While(
-            apply("lt", Ref(frame.before), Ref(frame.n_blocks), dtype=torch.bool),
+            apply("lt", Ref(BEFORE), Ref(N_BLOCKS), dtype=torch.bool),
             (
-                TakeTurn(frame.block, frame.arrived, arguments.size(frame.n_rows)),
-                *now.statements(Ref(frame.block)),
+                TakeTurn(BLOCK, frame.arrived, arguments.size(frame.n_rows)),
+                *now.statements(Ref(BLOCK)),
                 *found.lines,
                 When(frame.there, (*stores, Arrive(frame.arrived, AxisIndex(now.row)))),
                 When(
-                    apply("ge", Ref(frame.before), Number(0), dtype=torch.bool),
+                    apply("ge", Ref(BEFORE), Number(0), dtype=torch.bool),
                     (
-                        *before.statements(Ref(frame.before)),
-                        Await(frame.arrived, AxisIndex(before.row), Ref(frame.n_parts)),
+                        *before.statements(Ref(BEFORE)),
+                        Await(frame.arrived, AxisIndex(before.row), Ref(N_PARTS)),
                         *results,
                     ),
                 ),
                 *(Set(held[key], ref) for key, ref in kept.items()),
-                Set(frame.before, Ref(frame.block)),
+                Set(BEFORE, Ref(BLOCK)),
             ),
         ),
     ]
@@ -128,17 +138,13 @@ class _Frame:
     whole: bool  # every row is a whole number of blocks
     arrived: Variable
     places: Axis
+    parts_of_row: sympy.Expr
     statements: list[Statement] = field(default_factory=list)
-    parts_of_row: sympy.Expr = sympy.Integer(1)
-    n_parts: Variable = fixed("n_parts")
-    n_blocks: Variable = fixed("n_blocks")
-    block: Variable = fixed("block")
-    before: Variable = fixed("block_before")
 
     @property
     def there(self) -> Expr:
         """Whether a block was left to take."""
-        return apply("lt", Ref(self.block), Ref(self.n_blocks), dtype=torch.bool)
+        return apply("lt", Ref(BLOCK), Ref(N_BLOCKS), dtype=torch.bool)
 
 
 def _frame(kernel: Kernel, program: Program, schedule: Cooperative) -> _Frame:
@@ -159,14 +165,16 @@ def _frame(kernel: Kernel, program: Program, schedule: Cooperative) -> _Frame:
     program.zeroed.append(arrived)
     pointer = arguments.outputs[arrived] = arguments.variable("arrived_ptr")
     places = Axis(fixed("every_part"), [], "tile")
-    whole = n_cols.is_number and int(n_cols) % schedule.block == 0 and int(n_cols) == 1 << (int(n_cols) - 1).bit_length()
-    frame = _Frame(kernel, program, n_rows, n_cols, size, whole, pointer, places, parts_of_row=parts_of_row)
+    whole = (
+        n_cols.is_number and int(n_cols) % schedule.block == 0 and int(n_cols) == 1 << (int(n_cols) - 1).bit_length()
+    )
+    frame = _Frame(kernel, program, n_rows, n_cols, size, whole, pointer, places, parts_of_row)
     frame.statements += set_all(
-        (frame.n_parts, apply("cdiv", arguments.size(n_cols), Ref(size))),
-        (frame.n_blocks, apply("mul", arguments.size(n_rows), Ref(frame.n_parts))),
+        (N_PARTS, apply("cdiv", arguments.size(n_cols), Ref(size))),
+        (N_BLOCKS, apply("mul", arguments.size(n_rows), Ref(N_PARTS))),
         (places.variable, Arange(places_size, places)),
     )
-    places.mask = apply("lt", AxisIndex(places), Ref(frame.n_parts), dtype=torch.bool)
+    places.mask = apply("lt", AxisIndex(places), Ref(N_PARTS), dtype=torch.bool)
     return frame
 
 
@@ -194,7 +202,7 @@ class _Part:
 
     def statements(self, block: Expr) -> list[Statement]:
         """Where block number ``block`` lies."""
-        count = Ref(self.frame.n_parts)
+        count = Ref(N_PARTS)
         cols = plus(apply("mul", Ref(self.part), Ref(self.frame.size)), Arange(self.frame.size, self.cols))
         found = set_all(
             (self.row.variable, apply("offset", apply("floordiv_int", block, count))),
@@ -250,13 +258,14 @@ def _of_block(kernel: Kernel, builder: Builder, running: Running, part: _Part) -
     if not isinstance(element, Ref):
         element = builder.assign(variable_name(running.element), element, running.element.dtype)
     length: Expr = Ref(frame.size)
-    if not frame.whole:
+    steps = _of_tile(running.monoid)
+    if not frame.whole and any(mentions(term, {"length"}) for _, term in steps):
         left = apply("sub", frame.program.arguments.size(frame.n_cols), apply("mul", Ref(part.part), Ref(frame.size)))
-        length = apply("minimum_int", left, Ref(frame.size))
+        length = builder.assign("length", apply("minimum_int", left, Ref(frame.size)), torch.int32)
     known: dict[str, Expr] = {"element": element, "length": length}
     state = Carrying(running, tiling, accumulated(running.fold), known)
     keys = [c.key for c in running.monoid.carried if c.holds != "count"]
-    for name, term in _of_tile(running.monoid):
+    for name, term in steps:
         value = state.term(term)
         if not isinstance(value, Ref):
             value = builder.assign(_of_part(running, name) if name in keys else name, value, state.dtype)
@@ -284,7 +293,7 @@ def _nth(frame: _Frame, number: int, place: Expr) -> Expr:
     """Where the part of a number is that is at ``place`` among those of its kind."""
     if number == 0:
         return place
-    count = Ref(frame.n_blocks)
+    count = Ref(N_BLOCKS)
     return plus(count if number == 1 else apply("mul", Number(number), count), place)
 
 
@@ -300,10 +309,10 @@ def _of_row(
     tiling = Tiling([frame.places], frame.places, 0, 1, (), None, Number(0), Number(0), [], [])
     states: list[Carrying] = []
     number = 0
-    for one, values in exchanged:
+    for one, _ in exchanged:
         known: dict[str, Expr] = {}
         for carried in (c for c in one.monoid.carried if c.holds != "count"):
-            first = _nth(frame, number, apply("mul", AxisIndex(part.row), Ref(frame.n_parts)))
+            first = _nth(frame, number, apply("mul", AxisIndex(part.row), Ref(N_PARTS)))
             start = in_dtype(float(carried.start), torch.float32)
             assert frame.places.mask is not None
             place = plus(first, AxisIndex(frame.places))

@@ -35,7 +35,20 @@ from .folding import folded_side
 from .index_work import instructions, issued
 from .recurrent_space import extents
 from .row_passes import times_read
-from .schedules import ByLines, Chained, Columns, Cooperative, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
+from .schedules import (
+    ByLines,
+    Chained,
+    Columns,
+    Cooperative,
+    Flat,
+    Passes,
+    Product,
+    Resident,
+    Rows,
+    Schedule,
+    Steps,
+    Unrolled,
+)
 from .target import Target
 from .tilings import chunk_length
 

@@ -234,7 +234,9 @@ class Resident:
         return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
 
 
-Schedule = Flat | Turned | ByLines | Rows | Passes | Cooperative | Columns | Unrolled | Product | Chained | Steps | Resident
+Schedule = (
+    Flat | Turned | ByLines | Rows | Passes | Cooperative | Columns | Unrolled | Product | Chained | Steps | Resident
+)
 
 
 def _warps(count: int) -> str:

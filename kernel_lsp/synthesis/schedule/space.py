@@ -14,7 +14,7 @@ from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
 from .column_space import columns
-from .cooperative import is_cooperative
+from .cooperative import is_cooperative, kept_operands
 from .cost import cost
 from .extents import (
     LEAST_TURNED,
@@ -156,10 +156,7 @@ def _with_shared_rows(
     kernel: Kernel, walked: list[Schedule], length: int, target: Target, hints: Hints
 ) -> list[Schedule]:
     """Also rows that several programs take each; first where that is estimated to save enough."""
-    kept, reduced = set(kernel.domain.kept), set(kernel.domain.reduced)
-    symbols = {v: set().union(*(e.free_symbols for e in index)) for v, index, _ in kernel.accesses}
-    read = [v for v, those in symbols.items() if those & kept and those & reduced]
-    block = _SHARED_BLOCK // (1 << (max(1, len(read)) - 1).bit_length())
+    block = _SHARED_BLOCK // (1 << (max(1, len(kept_operands(kernel, hints))) - 1).bit_length())
     most = 4 * target.multiprocessors - 1  # two of 2 n - 1
     if not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
         return [*walked, Passes(8192, 8)]
