@@ -44,7 +44,8 @@ class Monoid:
     ``neutral``: an element that changes nothing. ``carried``: the values that a fold carries along. ``enter``: what an element
     makes of them, in the order of the elements. ``finish``: what comes of all lanes, in any order; ``results``: which of its
     steps are results. ``gather``: what of all lanes is carried on, where a row
-    is cut in chunks whose results are put together like lanes. ``alone``: what is carried that is the result where one lane saw all elements. ``scanned``: what a scan is called; ``combine``: the key of ``functions.FUNCTIONS`` for two elements' result;
+    is cut in chunks whose results are put together like lanes. ``tile``: what is carried of the elements of one tile, ``length`` of them; where it
+    is empty, each is folded as ``finish`` folds what is carried. ``alone``: what is carried that is the result where one lane saw all elements. ``scanned``: what a scan is called; ``combine``: the key of ``functions.FUNCTIONS`` for two elements' result;
     ``scan``: Triton's own scan; where it has none, empty: ``tl.associative_scan`` takes ``combine`` as a helper of the generated
     file (``printing/helpers.py``).
     """
@@ -55,6 +56,7 @@ class Monoid:
     finish: Steps
     results: tuple[str, ...] = ("result",)
     gather: Steps = ()
+    tile: Steps = ()
     alone: str = "acc"
     scanned: str = ""
     combine: str = ""
@@ -141,6 +143,12 @@ def _exponentials(maximum: str, fold: str) -> Monoid:
             ("highest", "top"),
             ("sum", ("fold.sum", ("mul", "sum", ("exp", ("sub", "highest", "shift"))))),
         ),
+        tile=(
+            ("top", (f"fold.{fold}", "element")),
+            ("shift", _finite("top")),
+            ("highest", "top"),
+            ("sum", ("fold.sum", ("exp", ("sub", "element", "shift")))),
+        ),
     )
 
 
@@ -174,6 +182,13 @@ _SQUARES = Monoid(
         ("seen", "elements"),
         ("mean", "average"),
         ("squares", ("fold.sum", ("add", "squares", ("mul", ("mul", "seen", "apart"), "apart")))),
+    ),
+    tile=(
+        ("seen", "length"),
+        ("gathered", ("fold.sum", "element")),
+        ("mean", ("div", "gathered", "length")),
+        ("delta", ("inside", ("sub", "element", "mean"), 0.0)),
+        ("squares", ("fold.sum", ("mul", "delta", "delta"))),
     ),
 )
 

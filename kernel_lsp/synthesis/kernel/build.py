@@ -25,7 +25,7 @@ from .domain import Domain
 from .elementwise import elementwise
 from .guarded import opaque, padded
 from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Variable, apply, plus, width
-from .statements import For, Set, Statement, Store
+from .statements import Nested, Set, Statement, Store
 
 _AHEAD = 40  # what is wider than this in an offset, and the same in each round of a loop, is computed before the loop
 _WIDTH = 72  # an expression wider than this gets a variable of its own
@@ -344,7 +344,7 @@ def loaded(body: Iterable[Statement]) -> set[str]:
     """The names that variables want which statements load, those in loops, too."""
     found: set[str] = set()
     for statement in body:
-        if isinstance(statement, For):
+        if isinstance(statement, Nested):
             found |= loaded(statement.body)
         elif isinstance(statement, Set) and _is_load(statement.value):
             found.add(statement.variable.wanted)

@@ -97,7 +97,35 @@ class For:
     in_order: bool = False
 
 
-Statement = Set | Add | Store | Leave | Split | Barrier | Comment | Arrive | Await | For
+@dataclass(frozen=True)
+class TakeTurn:
+    """``variable`` becomes how many turns programs took before, counted at ``pointer[offset]``, which then counts this one, too."""
+
+    variable: Variable
+    pointer: Variable
+    offset: Expr
+
+
+@dataclass(frozen=True)
+class When:
+    """``body`` where ``condition`` holds, which is the same for all of a program."""
+
+    condition: Expr
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class While:
+    """``body`` again and again as long as ``condition`` holds, which is the same for all of a program."""
+
+    condition: Expr
+    body: tuple[Statement, ...]
+
+
+#: statements that have others inside
+Nested = For | When | While
+
+Statement = Set | Add | Store | Leave | Split | Barrier | Comment | Arrive | Await | TakeTurn | For | When | While
 
 
 @dataclass

@@ -26,6 +26,11 @@ def _wait_for(counter_ptr, count):
     tl.debug_barrier()''',
 )
 
+#: How many programs surely run at once depends on it. The interpreter runs one after another, and none waits.
+MULTIPROCESSORS = '''def _multiprocessors(device):
+    """How many the GPU has."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2**31'''
+
 #: By the number of parts: the helper that takes a tile apart, and its definition.
 SPLITS = {
     2: (
@@ -59,7 +64,7 @@ def definitions(programs: Iterable[Program]) -> list[str]:
     needed: dict[str, None] = {}
     written: dict[str, None] = {}
     for program in programs:
-        if program.together:
+        if program.together or program.in_turn:
             written |= dict.fromkeys(_TOGETHER)
         for statement in statements(program.body):
             if isinstance(statement, Split):

@@ -272,6 +272,10 @@ class _Printer:
         if operation.beyond is not None:
             limits = operation.program.limits
             fits = " and ".join(f"{host_size(extent, self.sizes, known)} <= {most}" for extent, most in limits)
+            if operation.program.in_turn:
+                fits = (
+                    f"{_run_at_once(operation.program, self.sizes, known)} < 4 * _multiprocessors({self.first}.device)"
+                )
             launches = [f"if {fits}:", f"    {launches[0]}", "else:", f"    {launches[1]}"]
         self.body.extend(launches)
         for program in operation.programs:
@@ -303,6 +307,8 @@ class _Printer:
                 self._require(f"0 < {limit}" if some else limit)
             elif some:
                 self._require(f"0 < {size}")
+        if program.in_turn and not chooses:
+            self._require(f"{_run_at_once(program, self.given, {})} < 4 * _multiprocessors(device)")
 
     def _launched(self, program: Program, function: Program, known: dict[sympy.Expr, str]) -> str:
         """The statement that runs ``program``, after the host function's body has what it needs.
@@ -435,3 +441,11 @@ def _tf32(kernel: Kernel) -> bool:
     """Whether it rounds as torch's convolutions may."""
     op = None if kernel.contract is None else kernel.contract.op
     return isinstance(op, Contract) and (op.tf32 or (op.exact is not None and op.exact.tf32))
+
+
+def _run_at_once(program: Program, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> str:
+    """How many programs share a row and wait for each other, of which two run on each multiprocessor (schedule/cooperative.py)."""
+    (blocks,) = (factor for factor in program.grid[0] if isinstance(factor, OfAll))
+    if blocks.extent.is_number:
+        return str(-(-int(blocks.extent) // blocks.size))
+    return f"triton.cdiv({host_size(blocks.extent, sizes, known)}, {blocks.size})"

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import sympy
 
 from ..kernel.ir import Apply, AxisIndex, Expr, Number, Ref, Variable, width
-from ..kernel.statements import For, Set, Statement
+from ..kernel.statements import Nested, Set, Statement
 from ..schedule.program import Program
 
 _QUOTIENT, _REST = "floordiv_int", "mod_int"
@@ -73,7 +73,7 @@ def _statements(body: Iterable[Statement]) -> Iterator[Statement]:
     """All statements, those of loops after the loop itself."""
     for statement in body:
         yield statement
-        if isinstance(statement, For):
+        if isinstance(statement, Nested):
             yield from _statements(statement.body)
 
 
@@ -218,7 +218,7 @@ def _block(
             result.append(Set(waiting.pop(part), part))
         changed = _with_names(statement, chosen, scope)
         known = known | {*_set_by(statement)}
-        if isinstance(changed, For) and isinstance(statement, For):
+        if isinstance(changed, Nested) and isinstance(statement, Nested):
             body = _block(statement.body, chosen, waiting, scope, known)
             changed = dataclasses.replace(changed, body=tuple(body))
         result.append(changed)

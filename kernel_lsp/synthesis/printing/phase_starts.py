@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..kernel.ir import Apply, AxisIndex, Expr, Ref, Variable, summands, walk, width
-from ..kernel.statements import For, Set, Statement
+from ..kernel.statements import Nested, Set, Statement
 from ..schedule.program import expressions_of, statements
 
 #: what is shorter is written out each time
@@ -82,7 +82,7 @@ def _block(
             variables.append(known[flat])
             result.append(Set(known[flat], start))
         changed = _changed(statement, known)
-        if isinstance(changed, For):
+        if isinstance(changed, Nested):
             changed = dataclasses.replace(changed, body=tuple(_block(changed.body, several, known, variables)))
         result.append(changed)
     return result
@@ -92,7 +92,7 @@ def _changed(node: Any, known: dict[Expr, Variable]) -> Any:
     """A statement without a loop's body, or an expression, with the names."""
     if isinstance(node, tuple):
         return tuple(_changed(part, known) for part in node)
-    if not isinstance(node, Expr | Statement) or isinstance(node, For) or not known:
+    if not isinstance(node, Expr | Statement) or isinstance(node, Nested) or not known:
         return node
     if isinstance(node, Apply) and _is_start(node) and _flat(node) in known:
         index = next(inner for inner in walk(node) if isinstance(inner, AxisIndex))

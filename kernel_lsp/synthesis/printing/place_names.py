@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..kernel.ir import Apply, AxisIndex, Expr, Load, Number, Ref, Variable, apply, summands, total
-from ..kernel.statements import For, Set, Statement, Store
+from ..kernel.statements import Nested, Set, Statement, Store
 from ..schedule.program import expressions_of
 
 #: what a sum of two parts of an index is, by the words with which their names begin (``schedule.convolution_axes``)
@@ -50,7 +50,7 @@ def _block(body: tuple[Statement, ...], known: dict[_Sum, Variable], variables: 
                 variables.append(variable)
                 result.append(Set(variable, _flat(place)))
         changed = _changed(statement, known)
-        if isinstance(changed, For):
+        if isinstance(changed, Nested):
             changed = dataclasses.replace(changed, body=tuple(_block(changed.body, known, variables)))
         result.append(changed)
     return result
@@ -177,7 +177,7 @@ def _changed(node: Any, known: dict[_Sum, Variable]) -> Any:
     """A statement without a loop's body, or an expression, with the names."""
     if isinstance(node, tuple):
         return tuple(_changed(part, known) for part in node)
-    if not isinstance(node, Expr | Statement) or isinstance(node, For) or not known:
+    if not isinstance(node, Expr | Statement) or isinstance(node, Nested) or not known:
         return node
     if isinstance(node, Apply) and node.function in _COMPARED:
         variable = known.get(_parts(node.operands[0]) or frozenset())

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..kernel.ir import Apply, AxisIndex, Dot, Expr, Full, Number, Ref, Variable, walk
-from ..kernel.statements import For, Set, Statement
+from ..kernel.statements import For, Nested, Set, Statement
 from ..schedule.program import Program, expressions_of, statements
 
 
@@ -84,7 +84,7 @@ def _append(result: list[Statement], statement: Statement) -> None:
 
 def _mentions(statement: Statement, variable: Variable) -> bool:
     """Whether it sets or reads the variable; of a loop it is not asked."""
-    if isinstance(statement, For) or getattr(statement, "variable", None) is variable:
+    if isinstance(statement, Nested) or getattr(statement, "variable", None) is variable:
         return True
     found = [expr for top in expressions_of(statement) for expr in walk(top)]
     return any(isinstance(expr, Ref) and expr.variable is variable for expr in found)

@@ -146,6 +146,7 @@ def compose(
         "\n".join(constants),
         *helpers.definitions(host.programs),
         *made.kernels,
+        *([helpers.MULTIPROCESSORS] if any(program.in_turn for program in host.programs) else []),
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         *made.host_functions,
         *(_packing(function, host, replayed) if host.packed else []),

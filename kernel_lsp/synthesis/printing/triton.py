@@ -26,7 +26,21 @@ from ..kernel.ir import (
     Ref,
     Variable,
 )
-from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, Leave, Set, Split, Statement, Store
+from ..kernel.statements import (
+    Add,
+    Arrive,
+    Await,
+    Barrier,
+    Comment,
+    Leave,
+    Set,
+    Split,
+    Statement,
+    Store,
+    TakeTurn,
+    When,
+    While,
+)
 from ..schedule.program import Program
 from . import helpers, index_parts, phase_starts, place_names, shared_pointers, single_steps, size_names
 
@@ -134,6 +148,12 @@ class Printer:
         if isinstance(statement, Await):
             where = self.pointer(statement.pointer, statement.offset)
             return [f"{indent}_wait_for({where}, {self.text(statement.count)})"]
+        if isinstance(statement, TakeTurn):
+            where = self.pointer(statement.pointer, statement.offset)
+            return [f"{indent}{self.name(statement.variable)} = tl.atomic_add({where}, 1)"]
+        if isinstance(statement, When | While):
+            word = "if" if isinstance(statement, When) else "while"
+            return [f"{indent}{word} {self.text(statement.condition)}:", *self.block(statement.body, depth + 1)]
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]
@@ -161,6 +181,12 @@ class Printer:
             return self.name(expr.variable), ATOM
         if isinstance(expr, AxisIndex):
             return f"{self.name(expr.axis.variable)}{_lane(expr.axis.lane)}", ATOM
+        if isinstance(expr, Apply) and expr.function == "offset":
+            return (
+                (f"{self.within(expr.operands[0], ATOM)}.to(tl.int64)", ATOM)
+                if self.wide
+                else self.expression(expr.operands[0])
+            )
         if isinstance(expr, Apply):
             function = FUNCTIONS[expr.function]
             least = least_precedences(expr.function, expr.dtype.is_floating_point)

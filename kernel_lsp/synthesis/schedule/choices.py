@@ -9,6 +9,7 @@ from ..kernel.arguments import Arguments
 from ..kernel.execution_plan import Hints, Kernel, hint
 from .chained import chained
 from .contract import contract
+from .cooperative import cooperative
 from .cost import LAUNCH, cost
 from .elementwise import elementwise
 from .extents import product_extents
@@ -16,7 +17,7 @@ from .program import Program, needed
 from .recurrent import recurrent
 from .reduction import reduction
 from .resident import resident
-from .schedules import ByLines, Chained, Flat, Product, Resident, Schedule, Steps, Turned
+from .schedules import ByLines, Chained, Cooperative, Flat, Product, Resident, Schedule, Steps, Turned
 from .space import space
 from .target import Target
 from .verify import verify
@@ -47,6 +48,8 @@ def scheduled(
         program = elementwise(kernel, name, arguments, hints, stored, schedule)
     elif isinstance(schedule, Steps):
         program = recurrent(kernel, name, arguments, hints, stored, schedule)
+    elif isinstance(schedule, Cooperative):
+        program = cooperative(kernel, name, arguments, hints, stored, schedule)
     elif isinstance(schedule, Resident):
         program = resident(kernel, name, arguments, hints, stored, schedule)
     else:

@@ -35,7 +35,20 @@ from .folding import folded_side
 from .index_work import instructions, issued
 from .recurrent_space import extents
 from .row_passes import times_read
-from .schedules import ByLines, Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
+from .schedules import (
+    ByLines,
+    Chained,
+    Columns,
+    Cooperative,
+    Flat,
+    Passes,
+    Product,
+    Resident,
+    Rows,
+    Schedule,
+    Steps,
+    Unrolled,
+)
 from .target import Target
 from .tilings import chunk_length
 
@@ -77,6 +90,8 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
     elif isinstance(schedule, Passes):
         programs = results * (-(-length // chunk_length(kernel)) if kernel.in_chunks else 1)
         read *= times_read(kernel, schedule.apart)
+    elif isinstance(schedule, Cooperative):
+        programs = min(schedule.programs, results * -(-length // schedule.block))
     elif isinstance(schedule, Columns):
         width = hint(total(domain, inner_atoms(kernel, hints)), hints)
         programs = results // max(1, width) * -(-width // schedule.cols)
@@ -98,7 +113,14 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
     busy = moved / target.bandwidth
     if isinstance(schedule, Flat | ByLines):
         busy = max(busy, instructions(kernel, schedule, target, hints) / issued(target))
-    return Cost(moved, 0, programs, waves, 0, busy / max(full * lanes, 1e-3))
+    seconds = busy / max(full * lanes, 1e-3)
+    if isinstance(schedule, Cooperative):
+        seconds += _EXCHANGE  # before the first block, its counters are filled with zeros, and after the last
+    return Cost(moved, 0, programs, waves, 0, seconds)
+
+
+#: Seconds that programs which share rows take beside what they move: counters are filled with zeros before, and the last blocks wait. An estimate.
+_EXCHANGE = 6e-6
 
 
 def _waves(programs: int, fit: int, target: Target) -> tuple[int, float]:

@@ -81,7 +81,11 @@ def read_by(operation: object) -> set[Value]:
 def written_by(operation: object) -> list[Value]:
     """What a launch or a call of torch computes, in its order."""
     if isinstance(operation, Launch):
-        return list(dict.fromkeys([*operation.program.arguments.outputs, *operation.program.zeroed]))
+        return list(
+            dict.fromkeys(
+                [*operation.program.arguments.outputs, *operation.program.zeroed, *operation.program.exchanged]
+            )
+        )
     return list(operation.values) if isinstance(operation, CallTorch) else []
 
 

@@ -20,7 +20,7 @@ from .choices import Chosen, scheduled
 from .contract import strided_operands
 from .naming import kernel_names, name_between, read_by
 from .program import Blocks, Program
-from .schedules import Columns
+from .schedules import Columns, Cooperative
 
 #: Names for the sizes of the first tensor, by rank.
 _SIZE_NAMES = {
@@ -194,8 +194,13 @@ def host_plan(
             schedule, stored = chosen[step], step.outputs
             program = scheduled(step, wanted[step], Arguments(dict(names)), hints, before, schedule, strided)
             launch = Launch(step, program)
-            if isinstance(schedule, Columns) and schedule.beyond is not None and _may_exceed(program, graph):
-                called = f"{wanted[step].removesuffix('_kernel')}_many_rows_kernel"
+            if (
+                isinstance(schedule, Columns | Cooperative)
+                and schedule.beyond is not None
+                and _may_exceed(program, graph)
+            ):
+                several = "many_rows" if isinstance(schedule, Columns) else "long_rows"
+                called = f"{wanted[step].removesuffix('_kernel')}_{several}_kernel"
                 given = Arguments(dict(names))
                 launch = Launch(step, program, scheduled(step, called, given, hints, before, schedule.beyond, strided))
             for one in launch.programs:
@@ -210,6 +215,7 @@ def host_plan(
                 if v not in present and v not in replaced.values()
             ]
             result.operations += [Allocate(v, False, zero=True) for v in program.zeroed]
+            result.operations += [Allocate(v, False) for v in program.exchanged]
             result.operations.append(launch)
             present.update(stored)
     result.operations += [Update(b, v) for b, v in graph.updates.items() if b not in replaced]

@@ -12,7 +12,22 @@ import sympy
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.ir import AxisIndex, Expr, Ref, Variable, walk
-from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Statement, Store
+from ..kernel.statements import (
+    Add,
+    Arrive,
+    Await,
+    Barrier,
+    Comment,
+    For,
+    Leave,
+    Nested,
+    Set,
+    Statement,
+    Store,
+    TakeTurn,
+    When,
+    While,
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,9 @@ class Program:
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be, see ``Launch``
     programs: int = 0  # at most so many, each of which goes through what the grid says; 0: as many as that
     together: bool = False  # its programs wait for each other: all of them have to run at once
+    in_turn: bool = False  # they wait for each other, and take what they do in turn
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
+    exchanged: list[Value] = field(default_factory=list)  # memory in which its programs tell each other something
     part_names: dict[sympy.Expr, str] = field(
         default_factory=dict
     )  # of atoms: what their part of a flat index is called
@@ -110,7 +127,7 @@ def statements(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Statem
     """All statements, those inside loops too."""
     for statement in body:
         yield statement
-        if isinstance(statement, For):
+        if isinstance(statement, Nested):
             yield from statements(statement.body)
 
 
@@ -120,9 +137,9 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.begin, statement.end)
     if isinstance(statement, Store):
         return (statement.offset, statement.value, *statement.masks)
-    if isinstance(statement, Leave):
+    if isinstance(statement, Leave | When | While):
         return (statement.condition,)
-    if isinstance(statement, Arrive):
+    if isinstance(statement, Arrive | TakeTurn):
         return (statement.offset,)
     if isinstance(statement, Await):
         return (statement.offset, statement.count)
@@ -153,7 +170,7 @@ def needed(body: list[Statement] | tuple[Statement, ...]) -> list[Statement]:
 
 def _reading(body: list[Statement] | tuple[Statement, ...], read: set[Variable]) -> list[Statement]:
     left = [s for s in body if not (isinstance(s, Set) and s.variable not in read)]
-    return [replace(s, body=tuple(_reading(s.body, read))) if isinstance(s, For) else s for s in left]
+    return [replace(s, body=tuple(_reading(s.body, read))) if isinstance(s, Nested) else s for s in left]
 
 
 @functools.cache

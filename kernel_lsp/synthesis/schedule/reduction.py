@@ -111,6 +111,11 @@ def _operand(kernel: Kernel, builder: Builder, running: Running) -> Expr:
     return builder.value(running.element, _operand_index(kernel, running))
 
 
+def element_of(kernel: Kernel, builder: Builder, running: Running, tiling: Tiling) -> Expr:
+    """What ``running`` folds, with the monoid's neutral element in lanes beyond the end."""
+    return _masked(_operand(kernel, builder, running), running, tiling)
+
+
 def _masked(term: Expr, running: Running, tiling: Tiling) -> Expr:
     """``term`` with the monoid's neutral element in lanes beyond the end, unless it has it already."""
     dtype = running.element.dtype

@@ -95,6 +95,23 @@ _MOST_OF_WARP = 8192
 
 
 @dataclass(frozen=True)
+class Cooperative:
+    """Rows of which several programs take a block each, in registers, and exchange what it comes to, so that a row is read once.
+
+    ``programs``: that are launched at most. ``most``: blocks that a row may have. ``beyond``: what is launched where a row has more.
+    """
+
+    block: int
+    programs: int
+    most: int
+    warps: int
+    beyond: Passes | None = None
+
+    def __str__(self) -> str:
+        return f"rows shared by programs in blocks of {self.block}, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
 class Columns:
     """Neighbouring reductions side by side, walked down some rows at a time.
 
@@ -230,7 +247,9 @@ class Resident:
         return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
 
 
-Schedule = Flat | Turned | ByLines | Rows | Passes | Columns | Unrolled | Product | Chained | Steps | Resident
+Schedule = (
+    Flat | Turned | ByLines | Rows | Passes | Cooperative | Columns | Unrolled | Product | Chained | Steps | Resident
+)
 
 
 def _warps(count: int) -> str:

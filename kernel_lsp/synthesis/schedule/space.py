@@ -14,6 +14,7 @@ from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
 from .column_space import columns
+from .cooperative import is_cooperative, kept_operands
 from .cost import cost
 from .extents import (
     LEAST_TURNED,
@@ -37,7 +38,7 @@ from .line_space import by_lines
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .row_passes import passes
-from .schedules import RESTART, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
+from .schedules import RESTART, Cooperative, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin_tiles import thin_tiles
 from .tilings import chunk_length
@@ -131,7 +132,8 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         return [Passes(block, 4), Passes(block, 8), Passes(block, 2)]
     if length > LONGEST_ROW:
         held = length * _longest_element(kernel) * target.multiprocessors <= _OF_L2 * target.l2
-        return [Passes(8192, 16), *([_ONE_A_MULTIPROCESSOR] if held else []), Passes(8192, 32), Passes(8192, 8)]
+        walked: list[Schedule] = [Passes(8192, 16), *([_ONE_A_MULTIPROCESSOR] if held else []), Passes(8192, 32)]
+        return _with_shared_rows(kernel, walked, length, target, hints)
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
@@ -143,6 +145,27 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         if len(passes(kernel)) < len(passes(kernel, apart=True)):
             found.append(Passes(8192, 16, apart=True))
     return found
+
+
+#: Elements of a block of a row that programs share, where a program keeps one operand of it, and programs on a multiprocessor, of which two surely run
+#: at once (docs/performance.md).
+_SHARED_BLOCK, _SHARING = 8192, 3
+
+
+def _with_shared_rows(
+    kernel: Kernel, walked: list[Schedule], length: int, target: Target, hints: Hints
+) -> list[Schedule]:
+    """Also rows that several programs take each; first where that is estimated to save enough."""
+    block = _SHARED_BLOCK // (1 << (max(1, len(kept_operands(kernel, hints))) - 1).bit_length())
+    most = 4 * target.multiprocessors - 1  # two of 2 n - 1
+    if not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
+        return [*walked, Passes(8192, 8)]
+    programs = _SHARING * target.multiprocessors
+    varies = not total(kernel.domain, kernel.domain.reduced).is_number
+    walk = next(one for one in walked if isinstance(one, Passes)) if varies else None
+    shared = Cooperative(block, programs, most, 4, walk)
+    one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (walked[0], shared))
+    return [shared, *walked] if one - other > LEAST_SAVED else [walked[0], shared, *walked[1:]]
 
 
 #: Tiles that are offered of a product whose kernel reduces its rows or columns.

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..kernel.ir import Arange, Axis, AxisIndex, Dot, Expr, FoldAxis, Load, Ref, Variable, walk
-from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Split, Statement, Store
+from ..kernel.statements import (
+    Add,
+    Arrive,
+    Await,
+    Barrier,
+    Comment,
+    For,
+    Leave,
+    Set,
+    Split,
+    Statement,
+    Store,
+    TakeTurn,
+    When,
+    While,
+)
 from .program import Program, expressions, expressions_of, statements
 
 
@@ -24,9 +39,10 @@ def verify(program: Program) -> None:
             - what is stored has no axis that its address lacks, and what is folded has the axis that it is folded over;
             - a product's operands have its rows and columns and one axis more;
             - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads;
-            - programs that wait for each other are launched together.
+            - programs that wait for each other are launched together, or take what they do in turn.
     """
-    if not program.together and any(isinstance(s, Await) for s in statements(program.body)):
+    waits = any(isinstance(s, Await) for s in statements(program.body))
+    if waits and not program.together and not program.in_turn:
         raise Malformed(f"{program.name}: its programs wait for each other, and need not run at once")
     given = {*program.parameters(), *program.constants(), *program.multiples}
     _Verifier(program.name, given).block(program.body, set(given))
@@ -56,20 +72,24 @@ class _Verifier:
                 self.block(statement.body, inside)  # what only the loop sets is not known after it
             elif isinstance(statement, Store):
                 self.store(statement, known)
-            elif isinstance(statement, Barrier | Arrive | Await):
+            elif isinstance(statement, Barrier | Arrive | Await | TakeTurn):
                 for expr in expressions_of(statement):
                     self.expression(expr, known)
                 if not isinstance(statement, Barrier) and statement.pointer not in self.given:
                     self.fail(f"programs are counted at {statement.pointer.wanted}, which is no argument")
+                if isinstance(statement, TakeTurn):
+                    known.add(statement.variable)
             elif isinstance(statement, Split):
                 self.expression(statement.value, known)
                 if len(statement.variables) not in (2, 4):
                     self.fail(f"a tile in {len(statement.variables)} parts")
                 known.update(v for v in statement.variables if v is not None)
-            elif isinstance(statement, Leave):
+            elif isinstance(statement, Leave | When | While):
                 self.expression(statement.condition, known)
-                if statement.condition.axes:
-                    self.fail(f"it ends along {_names(statement.condition.axes)}")
+                if any(axis.vector for axis in statement.condition.axes):
+                    self.fail(f"it decides along {_names(statement.condition.axes)}")
+                if not isinstance(statement, Leave):
+                    self.block(statement.body, set(known))  # what is set inside is not known after it
             else:
                 self.expression(statement.value, known)
                 if isinstance(statement, Add) and statement.variable not in known:
