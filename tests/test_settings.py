@@ -239,6 +239,10 @@ def test_a_table_of_another_name_is_told(project, name):
             'a tensor is a text, for instance "float32[8, 512]"',
         ),
         ("model/norm/rms.py::RMSNorm", 'kwargs = { x = "float[8, n]" }', "the sizes must be numbers"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["float[8 512]"]', "numbers with commas between them"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["float32[8, 512"]', "is no tensor: it is written as float32[8, 512]"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["int64(8)"]', "is no tensor: it is written as int64[8, 512]"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["int64[8] > 3"]', "is no tensor: it is written as int64[8, 512]"),
         ("model/norm/rms.py::RMSNorm", 'args = [["int64[8] < many"]]', "what follows < must be a number"),
         (
             "model/norm/rms.py::RMSNorm",
