@@ -276,6 +276,7 @@ def test_inputs_of_what_is_not_there_are_told(project, table, line, says):
     _, problems = load(path)
     (problem,) = problems
     assert says in str(problem) and "pyproject.toml" in str(problem)
+    assert f'The setting inputs."{table}" is not valid: ' in str(problem), "the whole table would hide what is wrong"
 
 
 def test_inputs_of_what_may_be_there_are_not_told(project):

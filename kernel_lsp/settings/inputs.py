@@ -31,11 +31,11 @@ def check_inputs(tables: Any, project: Path | None, problems: list[UserError]) -
     """The tables that can be used; what is wrong goes to ``problems``. ``project``: the pyproject.toml they stand in."""
     where = str(project)
 
-    def report(name: str, value: Any, wrong: str) -> None:
-        problems.append(SettingInvalid(name=name, value=value, detail=f"{wrong} ({where})", path=where))
+    def report(name: str, wrong: str) -> None:
+        problems.append(SettingInvalid(name=name, given="", detail=f"{wrong} ({where})", path=where))
 
     if not isinstance(tables, dict):
-        report("inputs", tables, "it must be a table")
+        report("inputs", "it must be a table")
         return {}
     good = {}
     for name, table in tables.items():
@@ -44,7 +44,7 @@ def check_inputs(tables: Any, project: Path | None, problems: list[UserError]) -
             good[name] = table
             wrong = _wrong_class(name, project.parent) if project is not None else ""
         if wrong:
-            report(f'inputs."{name}"', table, wrong)
+            report(f'inputs."{name}"', wrong)
     return good
 
 

@@ -100,14 +100,14 @@ def _accept(
             if report_unknown:
                 detail = "there is no such setting" + nearest.hint(name, known)
                 # Not the value: somebody may have put a key there.
-                problems.append(SettingInvalid(name=name, value="…", detail=f"{detail} ({where})", path=where))
+                problems.append(SettingInvalid(name=name, given="", detail=f"{detail} ({where})", path=where))
             continue
         if value is None or (option.field.metadata["program"] and not trusted):
             continue
         value, wrong = _convert(option, value)
         if wrong:
-            shown = "…" if option.group == "openai" else value  # there may be a secret in it
-            problems.append(SettingInvalid(name=name, value=shown, detail=f"{wrong} ({where})", path=where))
+            given = "" if option.group == "openai" else f" = {value!r}"  # there may be a secret in it
+            problems.append(SettingInvalid(name=name, given=given, detail=f"{wrong} ({where})", path=where))
         else:
             accepted[option.name] = value
     return accepted
@@ -125,7 +125,7 @@ def _flat(
         elif isinstance(value, Mapping):
             flat |= {f"{name}.{inner}": item for inner, item in value.items()}
         elif value is not None:
-            problems.append(SettingInvalid(name=name, value=value, detail=f"it must be a table ({where})", path=where))
+            problems.append(SettingInvalid(name=name, given=f" = {value!r}", detail=f"it must be a table ({where})", path=where))
     return flat
 
 
