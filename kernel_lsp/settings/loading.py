@@ -125,7 +125,9 @@ def _flat(
         elif isinstance(value, Mapping):
             flat |= {f"{name}.{inner}": item for inner, item in value.items()}
         elif value is not None:
-            problems.append(SettingInvalid(name=name, given=f" = {value!r}", detail=f"it must be a table ({where})", path=where))
+            problems.append(
+                SettingInvalid(name=name, given=f" = {value!r}", detail=f"it must be a table ({where})", path=where)
+            )
     return flat
 
 
