@@ -21,6 +21,8 @@ _USUAL |= {
     word.lower(): word for word in ("CELU", "ELU", "EMA", "GAN", "GELU", "GLU", "GQA", "GRU", "MHA", "SELU", "VAE")
 }
 
+_OF_KERNELS = "Triton"  # the end of a generated class's name
+
 
 def snake_case(class_name: str) -> str:
     """``LayerNormGELU`` → ``layer_norm_gelu``; ``ConvNeXtBlock`` → ``conv_next_block``; ``Outer.Inner`` → ``outer_inner``."""
@@ -46,7 +48,12 @@ def _in_words(name: str) -> str:
 
 def kernel_class(class_name: str) -> str:
     """The name of the generated class: ``RMSNorm`` → ``RMSNormTriton``; of a nested class, its own name alone."""
-    return class_name.rpartition(".")[2] + "Triton"
+    return class_name.rpartition(".")[2] + _OF_KERNELS
+
+
+def class_of(kernel_name: str) -> str:
+    """The class's own name, from what ``kernel_class`` made of it."""
+    return kernel_name.removesuffix(_OF_KERNELS)
 
 
 def is_usual(class_name: str) -> bool:

@@ -106,6 +106,8 @@ MOST_TIMED = 6
 STILL = "still to be checked: "
 #: how a limit ends about a side of a comparison in forward that comes into no result that was compared
 UNSHOWN = "(no input shows it)"
+#: how a limit begins of kernels that read where an index says, and the name of the check of these
+INDICES = "indices out of range"
 #: how a limit begins that says why the compiler's registers and errors are not known without a GPU
 NOT_COMPILED = "compiling for a GPU: "
 #: what is said then where it was stopped; ``{seconds:.0f}`` is for how long it was given
@@ -299,6 +301,10 @@ class Validated:
     measurement: Measurement | None = None
 
 
+#: generators that ask no language model
+WITHOUT_A_MODEL = ("recall", "synthesizer")
+
+
 @dataclass
 class Source:
     """What one generator came up with in a job."""
@@ -343,6 +349,11 @@ class Report:
     )  # part of the validation → seconds in the worker; "waiting": for the GPU
     # Greatest use of memory that was seen, in bytes: "device" (all processes on it), "host" (the worker and its children).
     memory: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def of_models(self) -> list[Source]:
+        """The sources that asked a language model, or should have."""
+        return [one for one in self.sources if one.generator not in WITHOUT_A_MODEL and (one.model or one.problem)]
 
 
 def to_json(record: Any) -> Any:

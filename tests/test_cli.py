@@ -164,6 +164,10 @@ def test_what_cannot_be_validated_exits_with_2_and_one_document(samples, argumen
         (["models", "list", "--ofline"], "models list: error: unrecognized arguments: --ofline; did you mean --offline?"),
         (["models", "lsit"], "did you mean list?"),
         (["generate", "a.py", "--bounds", "chek"], "did you mean check?"),
+        (["--vresion"], "error: unrecognized arguments: --vresion; did you mean --version?"),
+        (["generate", "--devise=cuda"], "generate: error: unrecognized arguments: --devise=cuda; did you mean --device?"),
+        (["generate", "--thorough"], "the following arguments are required: FILE::CLASS"),
+        (["store", "inof"], "did you mean info?"),
         (["generate", "a.py", "--xyzzy"], "unrecognized arguments: --xyzzy\n"),
     ],
 )  # fmt: skip

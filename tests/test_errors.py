@@ -112,6 +112,16 @@ def test_an_editor_is_told_of_files_from_its_folder_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_folders")
+def test_folders_of_one_name_are_told_apart_by_those_above_them(tmp_path: Path) -> None:
+    surface.name_folders([f"{tmp_path}/one/model", f"{tmp_path}/two/model", f"{tmp_path}/tests"])
+    text = f"{tmp_path}/one/model/a.py, {tmp_path}/two/model/a.py, {tmp_path}/tests/a.py"
+    assert surface.adapted(text) == "one/model/a.py, two/model/a.py, tests/a.py"
+    # One that is another's end has its whole path.
+    surface.name_folders(["/model", "/one/model"])
+    assert surface.adapted("/model/a.py, /one/model/a.py") == "/model/a.py, one/model/a.py"
+
+
+@pytest.mark.usefixtures("no_folders")
 def test_a_program_in_an_editors_folder_keeps_its_path(tmp_path: Path) -> None:
     program = tmp_path / "python"
     program.touch(mode=0o755)

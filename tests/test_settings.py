@@ -239,6 +239,10 @@ def test_a_table_of_another_name_is_told(project, name):
             'a tensor is a text, for instance "float32[8, 512]"',
         ),
         ("model/norm/rms.py::RMSNorm", 'kwargs = { x = "float[8, n]" }', "the sizes must be numbers"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["float[8 512]"]', "numbers with commas between them"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["float32[8, 512"]', "is no tensor: it is written as float32[8, 512]"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["int64(8)"]', "is no tensor: it is written as int64[8, 512]"),
+        ("model/norm/rms.py::RMSNorm", 'args = ["int64[8] > 3"]', "is no tensor: it is written as int64[8, 512]"),
         ("model/norm/rms.py::RMSNorm", 'args = [["int64[8] < many"]]', "what follows < must be a number"),
         (
             "model/norm/rms.py::RMSNorm",
@@ -272,6 +276,7 @@ def test_inputs_of_what_is_not_there_are_told(project, table, line, says):
     _, problems = load(path)
     (problem,) = problems
     assert says in str(problem) and "pyproject.toml" in str(problem)
+    assert f'The setting inputs."{table}" is not valid: ' in str(problem), "the whole table would hide what is wrong"
 
 
 def test_inputs_of_what_may_be_there_are_not_told(project):

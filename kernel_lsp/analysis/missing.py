@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 import warnings
 from pathlib import Path
 
+from .. import nearest
 from ..errors import ClassNotFound, KernelOrphaned, SyntaxInvalid
 from .classes import identifier
 from .outline import outlined
@@ -50,11 +50,9 @@ def not_found(text: str, path: Path, class_name: str) -> SyntaxInvalid | ClassNo
     if error is not None:
         return error
     names = [c.name for c in outlined(Source(text)).classes]
-    near = difflib.get_close_matches(class_name, names, n=1) or [
-        name for name in names if name.lower() == class_name.lower() or name.endswith(f".{class_name}")
-    ]
-    hint = f"; did you mean {near[0]}?" if near else "."
-    return ClassNotFound(class_name=class_name, path=str(path), hint=hint)
+    alike = (name for name in names if name.lower() == class_name.lower() or name.endswith(f".{class_name}"))
+    near = nearest.nearest(class_name, names) or next(alike, "")
+    return ClassNotFound(class_name=class_name, path=str(path), hint=nearest.did_you_mean(near) or ".")
 
 
 def orphaned(text: str, path: Path, class_name: str, kernel: str, source: str) -> SyntaxInvalid | KernelOrphaned:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_lsp import nearest
 from kernel_lsp.errors import GitFailed, GitMissing, NotARepository, RevisionNotFetched, RevisionUnknown
 
 _SECONDS = 120
@@ -72,8 +72,7 @@ def resolve(root: Path, ref: str) -> str | None:
     if _git(root, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true":
         raise RevisionNotFetched(path=str(root), ref=ref)
     refs = os.fsdecode(_git(root, "for-each-ref", "--format=%(refname:short)").stdout).split("\n")
-    near = difflib.get_close_matches(ref, [name for name in refs if name], n=1)
-    raise RevisionUnknown(path=str(root), ref=ref, hint=f"; did you mean {near[0]}?" if near else ".")
+    raise RevisionUnknown(path=str(root), ref=ref, hint=nearest.hint(ref, filter(None, refs)) or ".")
 
 
 def tree(root: Path, commit: str) -> dict[str, str]:

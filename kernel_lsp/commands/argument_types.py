@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
+
+from kernel_lsp import nearest
 
 
 def count(text: str) -> int:
@@ -48,7 +49,5 @@ def kinds(text: str) -> tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(",") if word.strip())
     for word in words or ("",):
         if word not in CODES:
-            near = difflib.get_close_matches(word, CODES, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(CODES)}{hint}")
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(CODES)}{nearest.hint(word, CODES)}")
     return words

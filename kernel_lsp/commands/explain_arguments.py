@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 
+from kernel_lsp import nearest
 from kernel_lsp.targets import NAMED, named
 
 
@@ -59,9 +59,7 @@ def _gpu(text: str) -> str:
     """The name of a GPU with known figures, however its letters are written."""
     if (known := named(text)) is not None:
         return known.name
-    near = difflib.get_close_matches(text.upper(), NAMED, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMED)}{hint}")
+    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMED)}{nearest.hint(text.upper(), NAMED)}")
 
 
 def _operators(text: str) -> list[str]:

@@ -60,7 +60,10 @@ def _print(console: Console, tasks: Sequence[Task], at: Surroundings) -> None:
             if task.error is not None and not task.skipped and first.setdefault(reason, name) != name:
                 reason = f"as {first[reason]}."
             mark = f"[{GOOD}]·[/]" if is_good(task) else f"[{DATED}]↻[/]" if is_outdated(task) else f"[{BAD}]✗[/]"
-            console.print(f"{mark} [bold]{escape(name)}[/]: {escape(adapted(reason))}", highlight=False)
+            words = adapted(reason)
+            names_it = words.startswith(f"{name} ")  # a file's message may; once is enough
+            words = words.removeprefix(name) if names_it else f": {words}"
+            console.print(f"{mark} [bold]{escape(name)}[/]{escape(words)}", highlight=False)
         for line in [*example_lines(task), *recorded_lines(task), *source_lines(task)]:
             console.print(f"  {escape(adapted(line))}", highlight=False, style="dim")
     for line in filter(None, [not_run_line(tasks, at), *before_lines(tasks), *footer(tasks, columns, at)]):

@@ -15,8 +15,6 @@ from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs import sources
 from kernel_lsp.speedup import skipped_text
 
-_OURS = ("recall", "synthesizer")  # generators that run no model
-
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -115,7 +113,7 @@ def fitting(beginning: str, parts: Sequence[str], at: Surroundings) -> str:
     line = ""
     for count in range(len(parts), 0, -1):
         rest = len(parts) - count
-        line = f"{beginning}{'; '.join(parts[:count])}" + (f"; {rest} more: {at.more}." if rest else ".")
+        line = f"{beginning}{'; '.join(parts[:count])}" + (f"; {rest} more with {at.more}." if rest else ".")
         if len(line) <= at.width:
             break
     return line
@@ -185,8 +183,7 @@ def recorded_lines(task: Task) -> list[str]:
 def source_lines(task: Task) -> list[str]:
     """What each source came up with, where a language model was among them, or should have been."""
     report = task.report
-    others = [source for source in report.sources if source.generator not in _OURS] if report is not None else []
-    if report is None or not any(source.model or source.problem for source in others):
+    if report is None or not report.of_models:
         return []
     told = str(task.error).rstrip(".") if task.error else None  # said already
     lines = [f"{part}." for part in sources.words(report) if not (told and told in part)]
@@ -210,27 +207,26 @@ _BRIEF = {
 }
 
 
-#: how the limit begins of kernels that read where an index says, which may end the process: it is told of some classes alone, too
-_INDICES = "indices out of range"
-
-
 def _limits(tasks: Sequence[Task]) -> list[str]:
-    """The limits that all verdicts have, after that about indices with the classes that have it, where these are not all."""
+    """The limits that all verdicts have, after that about indices with the classes that have it, where these are not all.
+
+    Of other limits that some classes alone have nothing is said; an index out of range may end the process.
+    """
     of = [
         (name, entry.verdict.limits)
         for task, name in zip(tasks, names(tasks), strict=True)
         if (entry := shown(task)) is not None
     ]
     common = [limit for limit in of[0][1] if all(limit in limits for _, limits in of)] if of else []
-    reading = [name for name, limits in of if any(limit.startswith(_INDICES) for limit in limits)]
-    if not reading or any(limit.startswith(_INDICES) for limit in common):
+    reading = [name for name, limits in of if any(limit.startswith(schema.INDICES) for limit in limits)]
+    if not reading or any(limit.startswith(schema.INDICES) for limit in common):
         return common
     where = ", ".join(reading) if len(reading) < 4 else f"{len(reading)} classes"
-    return [f"{_INDICES} in {where}", *common]
+    return [f"{schema.INDICES} in {where}", *common]
 
 
 def limits_line(limits: Sequence[str], at: Surroundings) -> str:
-    """``Not checked: races; the example's sizes; 2 more: --json.``: what fits into one line, each thing once."""
+    """``Not checked: races; the example's sizes; 2 more with --json.``: what fits into one line, each thing once."""
     brief = list(dict.fromkeys(text for limit in limits if (text := _brief(limit))))
     return fitting("Not checked: ", brief, at) if brief else ""
 

@@ -117,7 +117,7 @@ def _no_kernel(task: Task) -> str:
         return f"[{_DIM}]not run[/]"
     if task.skipped:
         return f"[{_DIM}]skipped[/]"
-    return f"[{BAD}]{'cancelled' if _cancelled(task) else 'no kernel'}[/]"
+    return f"[{BAD}]{'cancelled' if _cancelled(task) else task.nothing}[/]"
 
 
 def _of_validated(text: Callable[[schema.Validated], str]) -> Callable[[Task], str]:

@@ -33,6 +33,9 @@ from kernel_lsp.settings import Settings, load
 WANTED, WRONG, NOT_VALIDATED = 0, 1, 2  # exit statuses
 INTERRUPTED = 130
 
+#: what is said of a kernel file for which there is no verdict: the file itself is there, or was expected
+NOT_VALIDATED_WORDS = "not validated"
+
 
 @dataclass
 class Task:
@@ -47,6 +50,7 @@ class Task:
     of_folder: bool = False  # found in a folder, not named by the user
     part: bool = False  # not named by the user, and another class of its file instantiates it
     strict: bool = False  # a class without example inputs counts, also one of a folder
+    nothing: str = "no kernel"  # what the table and the counter say where nothing came of it
 
     @property
     def report(self) -> schema.Report | None:
@@ -140,7 +144,7 @@ def _status(job: Job) -> str:
     if job.state == "cancelled":
         return "cancelled"
     if report is None or not report.candidates:
-        return "no kernel" if job.kind == "generate" else "no verdict"
+        return "no kernel" if job.kind == "generate" else NOT_VALIDATED_WORDS
     if report.regression:
         return "regressed"
     return report.candidates[report.chosen if report.chosen is not None else 0].verdict.status
@@ -232,7 +236,7 @@ async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]
             await preflight.check_device(jobs, first, settings_for(first))
         for task in tasks:
             if task.submit is None:
-                bar.count(task.name, "no kernel", task.error)
+                bar.count(task.name, task.nothing, task.error)
                 continue
             task.job = task.submit(jobs)
             assert task.job.task is not None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernel_lsp import nearest
 from kernel_lsp.analysis import (
     ModuleClass,
     Source,
@@ -117,8 +117,7 @@ def path_missing(name: str, rest: str = "") -> PathMissing:
     """The error for a path that is not there, with what was probably meant. ``rest``: what follows it in the argument."""
     meant = _class_meant(name) if not rest else ""
     near = meant or _near(Path(name))
-    hint = f"; did you mean {near}{'' if meant else rest}?" if near else "."
-    return PathMissing(path=name, hint=hint)
+    return PathMissing(path=name, hint=nearest.did_you_mean(near and near + ("" if meant else rest)) or ".")
 
 
 def _class_meant(name: str) -> str:
@@ -146,5 +145,5 @@ def _near(path: Path) -> str:
         there = os.listdir(missing.parent)
     except OSError:
         return ""
-    near = difflib.get_close_matches(missing.name, there, n=1)
-    return str(missing.parent / near[0]) if near else ""
+    near = nearest.nearest(missing.name, there)
+    return str(missing.parent / near) if near else ""

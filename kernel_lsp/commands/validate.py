@@ -14,7 +14,7 @@ from kernel_lsp.checking.findings import checked_of
 from kernel_lsp.checking.records import DEFAULT_FAIL_ON
 from kernel_lsp.commands import html
 from kernel_lsp.commands.finding_lines import finding_lines
-from kernel_lsp.commands.run_jobs import WANTED, Task, finish, refuse, run_tasks, settings_from
+from kernel_lsp.commands.run_jobs import NOT_VALIDATED_WORDS, WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing, is_not_python
 from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import ClassNotFound, KernelOrphaned, NotAKernelFile, NotAPythonFile, SourceGiven, UserError
@@ -84,13 +84,13 @@ def task_for(file: Path, write: bool) -> Task:
         elif isinstance(error, NotAKernelFile) and is_not_python(file):
             wanted = "a kernel file (kernels/rms_norm_triton.py), a source file that has some, or a folder"
             error = NotAPythonFile(path=str(file), wanted=wanted)
-        return Task(str(file), None, error=error)
+        return Task(str(file), None, error=error, nothing=NOT_VALIDATED_WORDS)
 
     def submit(jobs: Jobs) -> Job:
         target = schema.Target(source.as_uri(), parsed.class_name)
         return jobs.submit("validate", target, source, kernel=kernel, write=write)
 
-    return Task(str(file), submit, source=source)
+    return Task(str(file), submit, source=source, nothing=NOT_VALIDATED_WORDS)
 
 
 def _check_class(file: Path, parsed: kernel_file.KernelFile, source: Path) -> None:

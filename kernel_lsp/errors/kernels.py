@@ -74,7 +74,7 @@ class NotAKernelFile(UserError):
 class SourceGiven(UserError):
     """``validate`` was given a file that is no kernel file, and that has none."""
 
-    template = "{path} is a source file, and kernel files are validated: it has none. `kernel-lsp generate {path}` writes them."
+    template = "{path} is a source file without kernel files, which are what is validated. `kernel-lsp generate {path}` writes them."
 
 
 class KernelFileNotOurs(UserError):

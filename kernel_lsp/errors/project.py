@@ -14,9 +14,12 @@ class UntrustedWorkspace(UserError):
 
 
 class SettingInvalid(UserError):
-    """A setting has a value of the wrong type or out of range; ``detail``: what is allowed, and where it was set."""
+    """A setting has a value of the wrong type or out of range; ``detail``: what is allowed, and where it was set.
 
-    template = "The setting {name} = {value!r} is not valid: {detail}."
+    ``given``: the value as in `` = 'cudaa'``; "" where it is a table, of which the detail names the part, or may be a secret.
+    """
+
+    template = "The setting {name}{given} is not valid: {detail}."
 
 
 class ProjectFileInvalid(UserError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 _SETTING = re.compile(r"kernelLsp\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
 _ACTION = re.compile(r" \(code action: [^)]*\)")
@@ -34,11 +34,21 @@ def command_line(options: Iterable[str]) -> Iterator[None]:
 
 
 def name_folders(folders: Iterable[str]) -> None:
-    """Have messages name files of an editor's workspace from its folder on: with the folder's name where there are several."""
+    """Have messages name files of an editor's workspace from its folder on.
+
+    Where there are several, a file's name begins with the folder's, and with as many of those above it as tell it from the others.
+    """
     global _folders
     found = sorted({os.path.join(folder, "") for folder in folders} - {os.sep}, key=len, reverse=True)
-    several = len(found) > 1
-    _folders = {folder: os.path.join(os.path.basename(folder[:-1]), "") if several else "" for folder in found}
+    _folders = {folder: _distinct(folder, found) if len(found) > 1 else "" for folder in found}
+
+
+def _distinct(folder: str, folders: Sequence[str]) -> str:
+    """The shortest end of ``folder``, of whole names, that no other one of ``folders`` has. All end with "/"."""
+    parts = folder.split(os.sep)
+    ends = (os.sep.join(parts[start:]) for start in range(len(parts) - 2, 0, -1))
+    others = [other for other in folders if other != folder]
+    return next((end for end in ends if not any(other.endswith(os.sep + end) for other in others)), folder)
 
 
 def adapted(text: str) -> str:

@@ -102,8 +102,7 @@ def _nothing_saved(report: schema.Report) -> errors.NothingToLower | None:
 
 def _why(report: schema.Report) -> str:
     """One or two sentences on the choice."""
-    told = "; ".join(sources.words(report))
-    told = f" ({told})" if len(report.sources) > 1 or any(source.model for source in report.sources) else ""
+    told = f" ({'; '.join(sources.words(report))})" if report.of_models else ""
     if report.chosen is None:
         return f"None of {len(report.candidates)} candidates is correct: {report.candidates[0].verdict.reason}{told}"
     correct = sum(entry.verdict.status in schema.CORRECT for entry in report.candidates)

@@ -12,7 +12,7 @@ import textwrap
 
 from kernel_lsp import loading, packed_weights, why_eager
 from kernel_lsp.generators.rewriting import Source
-from kernel_lsp.naming import kernel_class
+from kernel_lsp.naming import class_of, kernel_class
 
 ENVELOPE = "_in_envelope"
 
@@ -200,7 +200,7 @@ def _rename(source: Source, node: ast.AST, new: dict[str, str]) -> None:
 
 
 def _docstring(one: _File, two: _File, number: int) -> str:
-    first = one.doc.strip() if number > 2 else f"{one.cls.name.removesuffix('Triton')} {_TITLE}\n\n1. {one.doc.strip()}"
+    first = one.doc.strip() if number > 2 else f"{class_of(one.cls.name)} {_TITLE}\n\n1. {one.doc.strip()}"
     text = f"{first}\n\n{number}. {two.doc.strip()}".replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'"""{text}\n"""'
 
@@ -220,10 +220,9 @@ def _class(one: _File, two: _File, number: int) -> str:
     forward = copy.copy(one.forward)
     forward.body = [*one.steps(), *two.steps(), eager]
     text = ast.unparse(ast.fix_missing_locations(forward))
-    plain = one.cls.name.removesuffix("Triton")
     parts = [
         f"class {one.cls.name}({ast.unparse(one.cls.bases[0])}):",
-        f'    """{plain}: the kernels where they were validated, eager elsewhere."""',
+        f'    """{class_of(one.cls.name)}: the kernels where they were validated, eager elsewhere."""',
         "\n".join(f"    {line}" if line else "" for line in text.split("\n")),
         *(one.piece(node) for node in one.envelopes.values()),
         *(two.piece(node) for node in two.envelopes.values()),

@@ -117,9 +117,9 @@ def schedules(facts: Facts) -> Markup | None:
 
 
 def sources(facts: Facts) -> Markup | None:
-    """A table of what each source came up with, where a language model or a trouble of its own is among them."""
+    """A table of what each source came up with, where a language model was among them, or should have been."""
     report = facts.report
-    if report is None or not any(s.model or s.problem.rstrip(".") not in facts.error for s in report.sources):
+    if report is None or not any(s.model or s.problem.rstrip(".") not in facts.error for s in report.of_models):
         return None
     head = ["source", "samples", "correct", "best × eager", "tokens", "tokens/s", "seconds"]
     rows = [_source(source) for source in report.sources]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kernel_lsp import nearest
 from kernel_lsp.analysis import read_file
 from kernel_lsp.analysis.resolve import outline_of
 from kernel_lsp.errors import SettingInvalid, UserError
@@ -16,6 +16,8 @@ from kernel_lsp.errors import SettingInvalid, UserError
 _KINDS: dict[str, type] = {"init": list, "init-kwargs": dict, "args": list, "kwargs": dict, "examples": list}
 _OF_AN_EXAMPLE: dict[str, type] = {"args": list, "kwargs": dict}
 _TENSOR = re.compile(r"(?P<dtype>[A-Za-z]+\d*\w*)\[(?P<shape>[^\]]*)\](?:\s*<\s*(?P<below>\S+))?")
+#: the beginning of a tensor whose rest is none: ``float32[8, 512``, ``float32(8, 512)``
+_LIKE_TENSOR = re.compile(r"\s*(?P<dtype>[A-Za-z]\w*)\s*[\[(]\s*\d")
 #: the names of torch's dtypes
 DTYPES = (
     *("float32", "float", "float64", "double", "float16", "half", "bfloat16"),
@@ -29,11 +31,11 @@ def check_inputs(tables: Any, project: Path | None, problems: list[UserError]) -
     """The tables that can be used; what is wrong goes to ``problems``. ``project``: the pyproject.toml they stand in."""
     where = str(project)
 
-    def report(name: str, value: Any, wrong: str) -> None:
-        problems.append(SettingInvalid(name=name, value=value, detail=f"{wrong} ({where})", path=where))
+    def report(name: str, wrong: str) -> None:
+        problems.append(SettingInvalid(name=name, given="", detail=f"{wrong} ({where})", path=where))
 
     if not isinstance(tables, dict):
-        report("inputs", tables, "it must be a table")
+        report("inputs", "it must be a table")
         return {}
     good = {}
     for name, table in tables.items():
@@ -42,7 +44,7 @@ def check_inputs(tables: Any, project: Path | None, problems: list[UserError]) -
             good[name] = table
             wrong = _wrong_class(name, project.parent) if project is not None else ""
         if wrong:
-            report(f'inputs."{name}"', table, wrong)
+            report(f'inputs."{name}"', wrong)
     return good
 
 
@@ -68,7 +70,7 @@ def _wrong_entries(table: Any, kinds: Mapping[str, type]) -> str:
     wrong = ""
     for key, value in table.items():
         if key not in kinds:
-            wrong = f"{key} is none of {', '.join(kinds)}{_near(key, kinds)}"
+            wrong = f"{key} is none of {', '.join(kinds)}{nearest.hint(key, kinds)}"
         elif not isinstance(value, kinds[key]):
             wrong = f"{key} must be a {'list' if kinds[key] is list else 'table'}"
     return wrong
@@ -81,16 +83,21 @@ def _wrong_tensor(value: Any) -> str:
     if isinstance(value, (dict, list)):
         inner = value.values() if isinstance(value, dict) else value
         return next((wrong for one in inner if (wrong := _wrong_tensor(one))), "")
-    found = _TENSOR.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
+    if not isinstance(value, str):
         return ""
-    near = _near(found["dtype"], DTYPES)
+    found = _TENSOR.fullmatch(value.strip())
+    if found is None:
+        like = _LIKE_TENSOR.match(value)
+        if like is None or like["dtype"] not in DTYPES:
+            return ""
+        return f"{value!r} is no tensor: it is written as {like['dtype']}[8, 512]"
+    near = nearest.hint(found["dtype"], DTYPES)
     if found["dtype"] not in DTYPES:
         is_shape = re.fullmatch(r"\s*\d+(\s*,\s*\d+)+\s*", found["shape"])
         # What is neither near to a dtype nor followed by sizes is just a text.
         return f"{value!r}: {found['dtype']} is no dtype of torch{near}" if near or is_shape else ""
-    if not re.fullmatch(r"[\d,\s]*", found["shape"]):
-        return f"{value!r}: the sizes must be numbers, for instance {found['dtype']}[8, 512]"
+    if not re.fullmatch(r"\s*(\d+\s*(,\s*\d+\s*)*,?\s*)?", found["shape"]):
+        return f"{value!r}: the sizes must be numbers with commas between them, for instance {found['dtype']}[8, 512]"
     if found["below"] is not None and not found["below"].isdigit():
         return f"{value!r}: what follows < must be a number, for instance int64[8] < 100"
     return ""
@@ -104,9 +111,11 @@ def _wrong_class(name: str, root: Path) -> str:
         stat = path.stat()
     except OSError:
         known = [one.relative_to(root).as_posix() for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        return f"there is no file {file}{_near(file, known)}"
+        return f"there is no file {file}{nearest.hint(file, known)}"
     names = _names(path, stat.st_mtime_ns, stat.st_size)
-    return "" if names is None or class_name in names else f"{file} has no class {class_name}{_near(class_name, names)}"
+    if names is None or class_name in names:
+        return ""
+    return f"{file} has no class {class_name}{nearest.hint(class_name, names)}"
 
 
 @functools.lru_cache(maxsize=256)
@@ -119,8 +128,3 @@ def _names(path: Path, mtime: int, size: int) -> tuple[str, ...] | None:
     if found.stars:
         return None
     return tuple([*(c.name for c in found.classes), *found.imports, *found.aliases])
-
-
-def _near(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""

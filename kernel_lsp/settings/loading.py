@@ -6,7 +6,6 @@ earlier one standing and is reported.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 import tomllib
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kernel_lsp import nearest
 from kernel_lsp.errors import ProjectFileInvalid, ProjectTableUnknown, SettingInvalid, UserError
 from kernel_lsp.settings.inputs import check_inputs
 from kernel_lsp.settings.options import Option, Settings, camel, groups, kebab, options
@@ -79,8 +79,8 @@ def _parse_project(project: Path, mtime: int, size: int) -> tuple[dict[str, Any]
     table = tool.get("kernel-lsp", {}) if isinstance(tool, dict) else tool
     if not isinstance(table, dict):
         return {}, (ProjectFileInvalid(path=str(project), detail="tool.kernel-lsp is not a table"),)
-    meant = difflib.get_close_matches("kernel-lsp", [name for name in tool if name != "kernel-lsp"], n=1, cutoff=0.8)
-    return table, tuple(ProjectTableUnknown(path=str(project), name=name) for name in meant)
+    meant = nearest.nearest("kernel-lsp", (name for name in tool if name != "kernel-lsp"), cutoff=0.8)
+    return table, (ProjectTableUnknown(path=str(project), name=meant),) if meant else ()
 
 
 def _accept(
@@ -98,17 +98,16 @@ def _accept(
         option = known.get(name)
         if option is None:
             if report_unknown:
-                near = difflib.get_close_matches(name, known, n=1)
-                detail = "there is no such setting" + (f"; did you mean {near[0]}?" if near else "")
+                detail = "there is no such setting" + nearest.hint(name, known)
                 # Not the value: somebody may have put a key there.
-                problems.append(SettingInvalid(name=name, value="…", detail=f"{detail} ({where})", path=where))
+                problems.append(SettingInvalid(name=name, given="", detail=f"{detail} ({where})", path=where))
             continue
         if value is None or (option.field.metadata["program"] and not trusted):
             continue
         value, wrong = _convert(option, value)
         if wrong:
-            shown = "…" if option.group == "openai" else value  # there may be a secret in it
-            problems.append(SettingInvalid(name=name, value=shown, detail=f"{wrong} ({where})", path=where))
+            given = "" if option.group == "openai" else f" = {value!r}"  # there may be a secret in it
+            problems.append(SettingInvalid(name=name, given=given, detail=f"{wrong} ({where})", path=where))
         else:
             accepted[option.name] = value
     return accepted
@@ -126,7 +125,9 @@ def _flat(
         elif isinstance(value, Mapping):
             flat |= {f"{name}.{inner}": item for inner, item in value.items()}
         elif value is not None:
-            problems.append(SettingInvalid(name=name, value=value, detail=f"it must be a table ({where})", path=where))
+            problems.append(
+                SettingInvalid(name=name, given=f" = {value!r}", detail=f"it must be a table ({where})", path=where)
+            )
     return flat
 
 

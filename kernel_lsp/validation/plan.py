@@ -50,7 +50,7 @@ COMPARISONS = (
 READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy_loss", "index_select")
 #: operators that end a GPU's CUDA context for values that they do not take
 STOPS_THE_GPU = (*READS_BY_INDEX, "scatter", "put", "one", "bincount", "multinomial", "binary", "assert")
-OUT_OF_RANGE = "indices out of range (eager raises an error, a kernel returns what lies there)"
+OUT_OF_RANGE = f"{schema.INDICES} (eager raises an error, a kernel returns what lies there)"
 #: how the limits begin that are about where results lie in memory
 STRIDES = "the strides of its output"
 #: operators for which an integer may be an index or a size
@@ -225,7 +225,7 @@ def plan(
     steps.append(sample("under autocast", small, "normal", 51, autocast="bfloat16", beyond=True))
     steps.append(sample("attributes of other values", small, "normal", 52, kind="numbers", beyond=True))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
-        steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
+        steps.append(sample(schema.INDICES, small, "normal", 45, kind="bounds", patience=ALWAYS))
     for seed, dtype in enumerate(("bfloat16", "float16"), 53):
         steps.append(sample(f"converted to {dtype}", small, "normal", seed, kind="converted", dtype=dtype, beyond=True))
     if compares(inputs):  # it is about what those before do not show; the next one leaves the candidate in float64

@@ -92,6 +92,20 @@ def test_validate_says_what_to_do_below_its_table(
     assert "wrong.py:5: Wrong, or something it uses, changed since its kernel was validated." in said
 
 
+def test_files_that_cannot_be_validated_are_told_once_each(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is a kernel, or none was looked for: "no kernel" would say that none was found."""
+    monkeypatch.setattr("kernel_lsp.commands.run_jobs.preflight.check_settings", lambda *_, **__: None)
+    monkeypatch.chdir(project)
+    for name in ("one.py", "two.py"):
+        (project / name).write_text("pass\n")
+    assert cli.main(["validate", "one.py", "two.py"]) == 2
+    said = capsys.readouterr()
+    assert said.err.splitlines() == ["[1/2] one.py: not validated", "[2/2] two.py: not validated"]
+    assert "no kernel" not in said.out and "✗ one.py is a source file without kernel files" in said.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -96,7 +96,7 @@ def test_of_many_classes_the_worst_errors_are_in_one_line_of_the_terminal():
         verdict.error, verdict.error_check = 1e-3 * 2**size, "huge values"
     columns, _ = columns_for(tasks, 80)
     (said,) = [line for line in footer(tasks, columns, Surroundings(width=80)) if line.startswith("Largest errors")]
-    assert said == "Largest errors in other checks: HHHHHHHHH 0.13 (huge values); 7 more: --json."
+    assert said == "Largest errors in other checks: HHHHHHHHH 0.13 (huge values); 7 more with --json."
     (wide,) = [line for line in footer(tasks, columns, Surroundings(width=400)) if line.startswith("Largest errors")]
     assert wide.startswith("Largest errors in other checks: HHHHHHHHH 0.13 (huge values); GGGGGGGGG 0.064 (huge")
     assert wide.endswith("AAAAAAAAA 0.001 (huge values).")
@@ -204,7 +204,7 @@ def test_at_most_five_lines_stand_below_the_table_of_one_class(capsys, monkeypat
     assert below_the_table(capsys.readouterr().out)[0].startswith("The kernel file was validated on this machine")
     verdict.limits = [*LIMITS, "train mode: it draws other random numbers than eager"]
     print_reports([one], more="--format json")
-    assert "Not checked: races; TF32 and fast math; 3 more: --format json." in capsys.readouterr().out
+    assert "Not checked: races; TF32 and fast math; 3 more with --format json." in capsys.readouterr().out
 
 
 def test_sources_are_told_of_where_a_model_was_asked(capsys):

@@ -55,6 +55,18 @@ def test_no_kernel_says_why():
     assert "✗ No kernel." in said and "Why No example inputs for Norm." in said
 
 
+def test_what_found_nothing_without_a_model_has_no_card():
+    """Nearly every generation looks for kernels from before; what it does not find is of no use to a reader."""
+    facts = full()
+    nothing = schema.Source("recall", problem="no kernel for the same graph is in the store")
+    facts.report.sources = [nothing, schema.Source("synthesizer", samples=3, correct=1)]
+    said = text(page(facts))
+    assert "Where they came from" not in said and "same graph" not in said
+    facts.report.sources.append(schema.Source("openai", problem="the server does not answer"))
+    said = text(page(facts))
+    assert "Where they came from" in said and "the server does not answer" in said
+
+
 def test_schedules_that_were_timed_together():
     facts = full()
     assert facts.report is not None

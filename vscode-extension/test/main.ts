@@ -1,9 +1,10 @@
-// Usage: node main.js test | host [SUITE…] | session | measured | screenshots | typing OUTPUT
+// Usage: node main.js test | host [SUITE…] | session | measured | estimate | screenshots | typing OUTPUT
 
 import { join } from "node:path";
 import { FRAMES, IMAGES } from "./harness/paths";
 import { type Run, withRun } from "./harness/run";
 import { runHostSuites } from "./host_suites";
+import { runEstimate } from "./session/estimate";
 import { runMeasured } from "./session/measured";
 import { runSession } from "./session/run";
 import { measureTyping } from "./typing/run";
@@ -20,6 +21,7 @@ async function main(run: Run): Promise<number> {
       return (
         (await runHostSuites(run, installation)) +
         (await runMeasured(run, installation, pictures)) +
+        (await runEstimate(run, installation, pictures)) +
         (await runSession(run, installation, pictures))
       );
     case "host":
@@ -28,8 +30,14 @@ async function main(run: Run): Promise<number> {
       return await runSession(run, installation, pictures);
     case "measured":
       return await runMeasured(run, installation, pictures);
+    case "estimate":
+      return await runEstimate(run, installation, pictures);
     case "screenshots":
-      return (await runMeasured(run, installation, IMAGES)) + (await runSession(run, installation, IMAGES, FRAMES));
+      return (
+        (await runMeasured(run, installation, IMAGES)) +
+        (await runEstimate(run, installation, IMAGES)) +
+        (await runSession(run, installation, IMAGES, FRAMES))
+      );
     default:
       throw new Error(`there is no part ${part}`);
   }
