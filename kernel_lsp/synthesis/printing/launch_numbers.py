@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sympy
 
-from kernel_lsp.size_text import python
+from kernel_lsp.size_text import python, unwrapped
 
 from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo
 
@@ -41,7 +41,7 @@ def constant(
 ) -> str:
     """What a constant of the launch is."""
     if isinstance(value, PowerOfTwo):
-        text = f"triton.next_power_of_2({host_size(value.extent, sizes, known)})"
+        text = f"triton.next_power_of_2({known.get(value.extent) or unwrapped(value.extent, sizes)})"
         return text if value.least == 1 else f"max({value.least}, {text})"
     if isinstance(value, OfAll):
         return shared[value]

@@ -160,12 +160,15 @@ def _with_shared_rows(
     most = 4 * target.multiprocessors - 1  # two of 2 n - 1
     if not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
         return [*walked, Passes(8192, 8)]
-    programs = _SHARING * target.multiprocessors
     varies = not total(kernel.domain, kernel.domain.reduced).is_number
     walk = next(one for one in walked if isinstance(one, Passes)) if varies else None
-    shared = Cooperative(block, programs, most, 4, walk)
-    one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (walked[0], shared))
-    return [shared, *walked] if one - other > LEAST_SAVED else [walked[0], shared, *walked[1:]]
+    shared: list[Schedule] = [
+        Cooperative(size, many * target.multiprocessors, most, 4, walk)
+        for size, many in ((block, _SHARING), (block // 2, 2 * _SHARING))
+        if -(-length // size) <= most
+    ]
+    one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (walked[0], shared[0]))
+    return [*shared, *walked] if one - other > LEAST_SAVED else [walked[0], *shared, *walked[1:]]
 
 
 #: Tiles that are offered of a product whose kernel reduces its rows or columns.

@@ -69,6 +69,15 @@ case(
 )
 case("walked_argmax", lambda self, x: x.argmax(1), lambda n: [_unusual(130, 33_000 + n)], kernels=1, steps=ONE_SIZE)
 
+# So many elements that a second read takes longer than what the programs of a row tell each other.
+case(
+    "shared_softmax",
+    lambda self, x: _told(torch.softmax(x, 1) * 1e4),
+    lambda n: [_unusual(150, 60_000 + n)],
+    kernels=2,
+    steps=ONE_SIZE,
+)
+
 # Few rows, cut in chunks: what the chunks carried is put together like lanes.
 case("cut_softmax", lambda self, x: _told(torch.softmax(x, 1) * 1e4), lambda n: [_unusual(5, 50_000 + n)], kernels=4)
 case("cut_logsumexp", lambda self, x: _told(torch.logsumexp(x, 1)), lambda n: [_unusual(5, 50_000 + n)])

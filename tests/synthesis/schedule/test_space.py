@@ -183,4 +183,5 @@ def test_a_module_is_scheduled_for_the_gpu_that_is_there() -> None:
 def test_rows_that_l2_holds_between_passes_have_one_program_a_multiprocessor(length: int, offered: bool) -> None:
     (kernel,), hints = kernels_of(lambda self, x: x / x.norm(dim=1, keepdim=True), meta(4096, length))
     found = space(kernel, H100, hints)
-    assert found[1] == Passes(8192, 16) and (Passes(16384, 32) in found) == offered
+    walked = [one for one in found if isinstance(one, Passes)]
+    assert walked[0] == Passes(8192, 16) and (Passes(16384, 32) in found) == offered
