@@ -20,7 +20,7 @@ from torch.utils._sympy.functions import FloorDiv
 from ..graph.monoids import Monoid, Steps, mentions
 from ..graph.names import variable_name
 from ..graph.sizes import Index, offset
-from ..graph.value import Gather, Op, Reduce, Shape, Value, numel
+from ..graph.value import Gather, Op, Reduce, Shape, Value, numel, operands
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
 from ..kernel.execution_plan import Hints, Kernel, fold_operand_index, hint
@@ -39,18 +39,35 @@ N_PARTS, N_BLOCKS, BLOCK, BEFORE = fixed("n_parts"), fixed("n_blocks"), fixed("b
 
 
 def is_cooperative(kernel: Kernel) -> bool:
-    """Whether several programs can take a row: all that its reductions need of a block is known after one look at it, and something is stored along the row."""
+    """Whether several programs can take a row.
+
+    All that its reductions need of a block is known after one look at it, and what is stored varies along the row: of one number a row, which may be an
+    average that moves, each of them would store another.
+    """
     domain = kernel.domain
     if not domain.kept or kernel.in_chunks or kernel.partials or kernel.peaks or kernel.exact:
         return False
     if any(not isinstance(v.op, Reduce) or v.dtype != torch.float32 for v in kernel.folds):
         return False
-    if any(isinstance(v.op, Gather) for v in kernel.placed):
+    if any(isinstance(v.op, Gather) for v in _computed(kernel)):  # it would have to be found again where the element is
         return False
     levels = passes(kernel)
     if len(levels) != 1 or not all(_of_tile(one.monoid) for one in levels[0]):
         return False
-    return any(set(domain.reduced) & domain.resolve(sum(index)).free_symbols for _, index in kernel.stores if index)
+    reduced = set(domain.reduced)
+    return all(reduced & set().union(*(domain.resolve(e).free_symbols for e in index)) for _, index in kernel.stores)
+
+
+def _computed(kernel: Kernel) -> set[Value]:
+    """What it computes, but for what it loads."""
+    found: set[Value] = set()
+    waiting = [v for v, _ in kernel.stores]
+    while waiting:
+        v = waiting.pop()
+        if v not in found and (v not in kernel.leaves or v in kernel.folds):
+            found.add(v)
+            waiting += operands(v)
+    return found
 
 
 def kept_operands(kernel: Kernel, hints: Hints) -> list[Value]:

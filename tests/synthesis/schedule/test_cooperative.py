@@ -60,6 +60,24 @@ class Sum(nn.Module):
         return torch.softmax(a + b + c + d + e, -1)
 
 
+class Averaged(nn.Module):
+    """A number for each row, which several programs would move on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average", torch.zeros(4096, device="meta"))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = x.sum(1)
+        self.average.mul_(0.9).add_(0.1 * total)
+        return x / total[:, None]
+
+
+class Picked(nn.Module):
+    def forward(self, table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(torch.gather(table, 1, index), -1)
+
+
 LARGE = (112, 64, 512, 512)
 
 
@@ -71,6 +89,7 @@ LARGE = (112, 64, 512, 512)
         (nn.InstanceNorm2d(64), [LARGE], 8192),
         (AddedNorm(), [(4096, 262144)] * 2, 4096),
         (Sum(), [(4096, 262144)] * 5, None),
+        (Averaged(), [(4096, 262144)], None),
         (Greatest(), [(4096, 393216)], None),  # nothing is stored along the row, which is read once anyway
         (Softmax(), [(4096, 8192)], None),  # one program keeps it
         (Softmax(), [(512, 2**23)], None),  # more blocks than of which programs surely run at once
@@ -126,3 +145,9 @@ def test_programs_wait_for_each_other_on_a_gpu(case: str, tmp_path: Path) -> Non
     answer = json.loads(done.stdout)
     assert "problem" not in answer, answer["trace"]
     assert max(answer["errors"]) <= max(CASES[case].tolerance, 1e-4), answer["errors"]
+
+
+def test_what_is_picked_by_an_index_is_found_by_one_program() -> None:
+    arguments = torch.empty((4096, 262144), device="meta"), torch.empty((4096, 262144), device="meta", dtype=torch.long)
+    found = planned(lowered(capture(Picked(), arguments), on=H100))
+    assert not any(isinstance(one, Cooperative) for kernel in found.kernels for one in space(kernel, H100, found.hints))
