@@ -12,7 +12,7 @@ from .syntax import Source
 from .text import Range
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ModuleClass:
     """A class that derives from torch.nn.Module. Lines and columns (code points) are 0-based."""
 

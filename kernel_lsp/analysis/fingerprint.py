@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import TypeVar
 
 from tree_sitter import Node
 
 from ..errors import ClassNotFound
 from .digest import References, digest
-from .outline import Import, imports, outlined
+from .outline import Import, hash_of, imports, outlined
 from .resolve import Read, Resolver
 from .syntax import Source, node_text, parse
 
@@ -31,10 +32,11 @@ _COMPOUND = frozenset(
 _HARMLESS = frozenset({"comment", "pass_statement", "future_import_statement", "global_statement", "ERROR"})
 
 
+_T = TypeVar("_T")
 Place = tuple[Node, bytes]  # a node and the bytes that its offsets count in
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Index:
     """What one statement at the margin binds, and whether it does more than that when the file is imported."""
 
@@ -44,13 +46,33 @@ class Index:
     acts: bool
 
 
-@lru_cache(maxsize=20_000)
+def _by_hash(limit: int) -> Callable[[Callable[[bytes], _T]], Callable[[bytes], _T]]:
+    """Remember what a function makes of a text, up to ``limit`` texts, without the texts: a user types thousands."""
+
+    def decorate(function: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
+        known: dict[bytes, _T] = {}
+
+        @wraps(function)
+        def remembered(text: bytes) -> _T:
+            key = hash_of(text)
+            if key not in known:
+                if len(known) >= limit:
+                    known.clear()
+                known[key] = function(text)
+            return known[key]
+
+        return remembered
+
+    return decorate
+
+
+@_by_hash(limit=20_000)
 def index_of(text: bytes) -> Index:
     """The index of a statement's text; remembered, so that an edit costs its own statement."""
     return _Indexer(text).index
 
 
-@lru_cache(maxsize=20_000)
+@_by_hash(limit=20_000)
 def digest_of(text: bytes) -> tuple[bytes, References]:
     """The digest of a statement's text and what it refers to."""
     return digest(parse(text).root_node, text)

@@ -29,7 +29,7 @@ def syntax_error(text: str, path: Path) -> SyntaxInvalid | None:
 
 def unparsed(text: str, path: Path) -> SyntaxInvalid | None:
     """The syntax error of a source that this Python and tree-sitter both refuse; None where either takes it."""
-    return syntax_error(text, path) if Source(text).tree.root_node.has_error else None
+    return syntax_error(text, path) if Source(text).has_error else None
 
 
 def may_have_inputs(text: str, class_name: str, *, shared: bool = True) -> bool:

@@ -53,7 +53,7 @@ class ClassOutline:
     repeated: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class Outline:
     """The names of one file."""
 

@@ -33,6 +33,7 @@ class Source:
         self._data: bytes | None = None
         self._old: Tree | None = None  # the tree before the edits since, moved along with them
         self._tree: Tree | None = None
+        self._has_error: bool | None = None  # of the text as it is; None: not known
         self.outline: Any = None  # kept here by outline.outlined and fingerprint.units_of, until the next edit
         self.units: Any = None
         self.pieces: Pieces | None = None  # kept by outline.outline, through edits
@@ -54,11 +55,22 @@ class Source:
             parser = tree_sitter.Parser(_LANGUAGE)
             self._tree = parser.parse(self.data, self._old) if self._old is not None else parser.parse(self.data)
             self._old = None
+            self._has_error = self._tree.root_node.has_error
         return self._tree
 
+    @property
+    def has_error(self) -> bool:
+        """Whether the parser makes nothing of some of the text. What was found stays when the tree is dropped."""
+        if self.pieces is not None and self.pieces.edited is None:
+            return False  # pieces are made of text without an error only
+        return self.tree.root_node.has_error if self._has_error is None else self._has_error
+
     def forget_tree(self) -> None:
-        """Drop the tree (30 times the text's size); the outline stays, and the next edit parses the whole once."""
-        self._tree = self._old = self.units = None
+        """Drop the tree (30 times the text's size) and what is quickly made again from the pieces, which stay.
+
+        The next edit that takes more than its own piece parses the whole once.
+        """
+        self._tree = self._old = self._data = self.outline = self.units = None
 
     def replace(self, start: int, end: int, new: str) -> None:
         """Replace the code points from ``start`` up to ``end``; the tree is brought up to date when next needed."""
@@ -67,6 +79,7 @@ class Source:
         self.text.replace(start, end, new)
         tree = self._tree if self._tree is not None else self._old
         self._tree = self._old = self._char_starts = self._data = self._ascii = self.outline = self.units = None
+        self._has_error = None
         if _has_lone_cr(old_text) or _has_lone_cr(self.text.text):
             self.pieces = None
             return  # an edit beside a lone \r can change bytes outside itself: parse anew
@@ -85,16 +98,15 @@ class Source:
 
     def offset(self, byte: int) -> int:
         """The code point offset of a byte offset in ``data``."""
-        data = self.data
         if self._ascii is None:
-            self._ascii = len(data) == len(self.text.text)
+            self._ascii = self.text.text.isascii()
         if self._ascii:
             return byte
         if self._char_starts is None:
             self._char_starts = self.text.starts
             self._byte_starts = list(_byte_lines(self.text))
         line = bisect_right(self._byte_starts, byte) - 1
-        head = data[self._byte_starts[line] : byte]
+        head = self.data[self._byte_starts[line] : byte]
         return self._char_starts[line] + len(head.decode("utf-8", "surrogatepass"))
 
     def position(self, byte: int) -> Position:

@@ -13,7 +13,7 @@ import logging
 from kernel_lsp import class_schema, kernel_file, packed_weights, schema
 from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import device_requests, stored_verdicts
+from kernel_lsp.jobs import device_requests, job_store, stored_verdicts
 from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.regressions import time_of
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
@@ -43,7 +43,7 @@ async def validate_faster(run: Run) -> None:
         return
     keeps = packed_weights.keeps(report.candidates[now].candidate.source)
     others = [body(entry.candidate.source) for entry in report.candidates]
-    store, inputs = stored_verdicts.store_of(run.settings), inputs_text(measurement.shapes[0])
+    store, inputs = job_store.store_of(run.settings), inputs_text(measurement.shapes[0])
     try:
         rival = await asyncio.to_thread(
             functools.partial(fastest_before.fastest, keeps_packed_weights=keeps),

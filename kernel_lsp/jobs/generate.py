@@ -7,7 +7,7 @@ import re
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import baselines, earlier_kernel, several_examples, sources, stored_verdicts, writing
+from kernel_lsp.jobs import baselines, earlier_kernel, job_store, several_examples, sources, stored_verdicts, writing
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.jobs.generator_run import TIME_OVER, GeneratorRun
 from kernel_lsp.jobs.ranking import fastest
@@ -32,7 +32,7 @@ async def generate(run: Run) -> None:
     place = writing.place_for(run)
 
     await run.start_worker()
-    await stored_verdicts.keep_devices(settings, run.worker.hello)
+    await job_store.keep_devices(settings, run.worker.hello)
     failures = await _ask_generators(run, names)
     if not settings.generators or recall.NAME in settings.generators:
         await earlier_kernel.validate_faster(run)

@@ -13,22 +13,16 @@ from typing import Any
 
 from kernel_lsp import class_schema, schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
-from kernel_lsp.jobs import giving_way, stored_verdicts
+from kernel_lsp.jobs import giving_way, job_store
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.estimating import estimate
-from kernel_lsp.jobs.explain import explain
-from kernel_lsp.jobs.generate import generate
 from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Kind, Listener
-from kernel_lsp.jobs.restore import restore
-from kernel_lsp.jobs.run import Run
-from kernel_lsp.jobs.validate import validate
 from kernel_lsp.settings import Settings
 
 log = logging.getLogger("kernel_lsp.jobs")
 
-_PIPELINES = {"generate": generate, "validate": validate, "restore": restore, "explain": explain}
 _KEPT = 50  # jobs that are over are remembered for their reports, up to this many
 
 
@@ -169,7 +163,7 @@ class Jobs:
         async def start() -> None:
             try:
                 settings = self._settings_for(path)
-                await stored_verdicts.keep_devices(settings, await self._worker(settings).start())
+                await job_store.keep_devices(settings, await self._worker(settings).start())
             except UserError as error:
                 log.info("worker not ready: %s", error)
                 if failed is not None:
@@ -247,6 +241,8 @@ class Jobs:
         try:
             if self._closed:
                 raise asyncio.CancelledError
+            from kernel_lsp.jobs.pipelines import PIPELINES, Run
+
             settings = self._settings_for(job.path)
             job.bounds, job.precision = settings.bounds, settings.precision
             worker = self._worker(settings)
@@ -261,7 +257,7 @@ class Jobs:
                     run = Run(job, settings, worker, listener, job.report, started)
                     run.hosts, run.gpu, run.locks = self._hosts, self._gpu, self._locks
                     with run.told_of_parts():
-                        await _PIPELINES[job.kind](run)
+                        await PIPELINES[job.kind](run)
             job.state = "done"
         except asyncio.CancelledError:
             job.state, job.error = "cancelled", Cancelled()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from kernel_lsp import class_schema, errors, schema
-from kernel_lsp.jobs import baselines, earlier_kernel, several_examples, stored_verdicts, writing
+from kernel_lsp.jobs import baselines, earlier_kernel, job_store, several_examples, stored_verdicts, writing
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import fastest_before
 
@@ -20,12 +20,12 @@ async def restore(run: Run) -> None:
     job, report = run.job, run.report
     run.take_fingerprint()
     place = writing.place_for(run)
-    store = stored_verdicts.store_of(run.settings)
+    store = job_store.store_of(run.settings)
     kept = await asyncio.to_thread(fastest_before.candidate, job.target.fingerprint, job.body, store)
     if kept is None:
         raise errors.FasterKernelMissing(class_name=job.target.class_name)
     await run.start_worker()
-    await stored_verdicts.keep_devices(run.settings, run.worker.hello)
+    await job_store.keep_devices(run.settings, run.worker.hello)
     run.progress("generating", "Exporting the graph", 10)
     with contextlib.suppress(errors.UserError):  # what matters of it, validating raises again
         found = await run.ask_worker("introspect", "exporting the graph")

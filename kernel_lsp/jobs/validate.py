@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import claims, kernel_file, schema, speedup, why_eager
-from kernel_lsp.jobs import baselines, header, regressions, several_examples, stored_verdicts
+from kernel_lsp.jobs import baselines, header, job_store, regressions, several_examples, stored_verdicts
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Known, Validation
 
@@ -26,7 +26,7 @@ async def validate(run: Run) -> None:
     await run.require_inputs()
 
     await run.start_worker()
-    await stored_verdicts.keep_devices(run.settings, run.worker.hello)
+    await job_store.keep_devices(run.settings, run.worker.hello)
     known = await stored_verdicts.known(run, parsed)
     report.before = _before(parsed, known, job.target.class_name)
     text = parsed.header

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import schema
-from kernel_lsp.jobs import Jobs, giving_way, queue
+from kernel_lsp.jobs import Jobs, giving_way, pipelines
 from kernel_lsp.jobs.job import Job
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.settings import Settings
@@ -43,7 +43,7 @@ async def messages(
     monkeypatch.setattr(giving_way, "SECONDS", 0.05)
     monkeypatch.setattr("os.getloadavg", lambda: (10.0, 1.0, 1.0))
     monkeypatch.setattr("kernel_lsp.jobs.machine_load.processors", lambda: 2)
-    monkeypatch.setitem(queue._PIPELINES, "generate", _stand_still)
+    monkeypatch.setitem(pipelines.PIPELINES, "generate", _stand_still)
     told = Told()
     jobs = Jobs(lambda _: Settings(root=tmp_path, worker_prefix=list(prefix)), told, give_way=give_way)
     job = jobs.submit("generate", schema.Target("file:///a.py", "A"), tmp_path / "a.py")

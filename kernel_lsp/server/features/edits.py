@@ -8,7 +8,6 @@ from pathlib import Path
 from lsprotocol import types
 
 from kernel_lsp.analysis import ModuleClass, Position, Range, Read
-from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.analysis.uses import bound_names, instantiations
 from kernel_lsp.naming import kernel_class
 
@@ -82,6 +81,8 @@ def _line_end(document: Document) -> str:
 
 def example_inputs(document: Document, c: ModuleClass, read: Read) -> list[tuple[Range, str]]:
     """A stub of ``get_inputs_<Class>`` (and ``get_init_inputs_<Class>`` where the constructor needs arguments)."""
+    from kernel_lsp.analysis.example_stub import stub  # rarely needed: it would stay in the server's memory
+
     text, end = document.source.text, _line_end(document)
     functions = stub(document.source, document.path, c.name, read).functions
     last = Position(text.line_count - 1, len(text.line(text.line_count - 1)))

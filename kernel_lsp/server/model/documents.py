@@ -60,7 +60,12 @@ class Document:
     @property
     def unparsed(self) -> bool:
         """Whether the text does not parse: then functions that it has may not be seen."""
-        return self.source.tree.root_node.has_error and syntax_error(self.text, self.path) is not None
+        return self.source.has_error and syntax_error(self.text, self.path) is not None
+
+    def forget(self) -> None:
+        """Drop what is quickly made again."""
+        self.lenses = None
+        self.source.forget_tree()
 
     def source_of_kernel(self) -> Path:
         """The source file of the class that a kernel file is for.
@@ -183,6 +188,8 @@ class Documents:
         """The module classes of a document as it is now. A kernel file has none: its class is the product."""
         if document._classes is None or document._classes[0] != self.generation:
             found = [] if document.is_kernel_file else module_classes_of(document.source, document.path, self.read)
+            if document._classes is None:
+                document.source.forget_tree()  # an edit is looked at by itself; the whole is parsed again where that is not enough
             document._classes = (self.generation, found)
         return document._classes[1]
 

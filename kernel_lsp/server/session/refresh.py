@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ OTHERS_SECONDS = 0.3  # the documents that are not being edited may wait longer
 # Between two requests to ask anew. VS Code asks once 0.25 s or more have passed without another request: with one at every
 # change, a class whose job is over would keep its lens for as long as the next job's changes all the time.
 REQUEST_SECONDS = 1.0
-REST_SECONDS = 5.0  # without a change, after which the syntax trees are let go
+REST_SECONDS = 5.0  # without an edit, after which the syntax trees are let go
 
 
 Shown = Callable[[Document], list[dict[str, Any]]]
@@ -37,7 +38,7 @@ class Refresher:
         self._timer: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._due: dict[str, float] = {}  # URI → loop time
-        self._pushed: dict[str, tuple[int | None, list[dict[str, Any]]]] = {}  # URI → version and diagnostics
+        self._pushed: dict[str, tuple[int | None, bytes]] = {}  # URI → version, digest of the diagnostics; b"": none
         self._titles: dict[str, Any] = {}  # URI → the lenses without their places
         self._words: dict[str, Any] = {}  # URI → the diagnostics without their places, for clients that pull
         self._asked_at: dict[str, float] = {}  # method → loop time of the last request to ask anew
@@ -45,6 +46,7 @@ class Refresher:
 
     def changed(self, uri: str) -> None:
         """A document was edited: it soon, the others later."""
+        self._forget_later(push_back=True)
         for document in self._state.documents:
             self._want(document.uri, DEBOUNCE_SECONDS if document.uri == uri else OTHERS_SECONDS, push_back=True)
 
@@ -59,7 +61,7 @@ class Refresher:
         self._due.pop(uri, None)
         self._titles.pop(uri, None)
         self._words.pop(uri, None)
-        if self._pushed.pop(uri, (None, []))[1]:
+        if self._pushed.pop(uri, (None, b""))[1]:
             self._publish(uri, None, [])
 
     def _want(self, uri: str, seconds: float, push_back: bool = False) -> None:
@@ -89,9 +91,19 @@ class Refresher:
                     log.exception("refreshing %s", uri)
         if self._due and self._timer is None:
             self._timer = loop.call_at(min(self._due.values()), self._run)
+        self._forget_later()
+
+    def _forget_later(self, push_back: bool = False) -> None:
+        """Release memory in a while; later than was said before only for an edit, which parses what others will need."""
         if self._rest is not None:
+            if not push_back:
+                return
             self._rest.cancel()
-        self._rest = loop.call_later(REST_SECONDS, forget_trees, self._state)
+        self._rest = asyncio.get_running_loop().call_later(REST_SECONDS, self._forget)
+
+    def _forget(self) -> None:
+        self._rest = None
+        forget_trees(self._state)
 
     def _update(self, document: Document) -> None:
         """Lenses now, diagnostics in a turn of their own."""
@@ -115,9 +127,9 @@ class Refresher:
         found = self._diagnostics(document)
         if not state.client.pull_diagnostics:
             # Also the same ones for a newer version: some clients drop those that come for an older one than they have.
-            known = self._pushed.get(uri)
-            if (found or known is not None) and known != (document.version, found):
-                self._pushed[uri] = (document.version, found)
+            known, now = self._pushed.get(uri), (document.version, _digest(found))
+            if (found or known is not None) and known != now:
+                self._pushed[uri] = now
                 self._publish(uri, document.version, found)
             return
         words = [(d["code"], d["message"]) for d in found]
@@ -148,10 +160,15 @@ class Refresher:
         self._state.connection.protocol.notify_raw(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, params)
 
 
+def _digest(found: list[dict[str, Any]]) -> bytes:
+    """Tells diagnostics apart without keeping them; b"" where there are none."""
+    return hashlib.blake2b(repr(found).encode("utf-8", "surrogatepass"), digest_size=16).digest() if found else b""
+
+
 def forget_trees(state: State) -> None:
     """Release unused memory once no edit is under way."""
     for document in state.documents:
-        document.source.forget_tree()
+        document.forget()
     if sys.platform == "linux":
         import ctypes
 
