@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import kernel_lsp
 from kernel_lsp import schema
-from kernel_lsp.validation import agreement, channel, compare, plan, randomness, sizes, state
+from kernel_lsp.validation import agreement, channel, compare, memory, plan, randomness, sizes, state
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.trees import copied
 from kernel_lsp.validation.work import Work
@@ -174,7 +174,8 @@ def seconds_to_show(referee: Referee, work: Work) -> float:
     """What ``shows`` takes on a usual machine where eager's call does this ``work``."""
     if plan.takes_any_values(referee.inputs):
         return work.seconds(referee.inputs.device.type)
-    return 2 * work.seconds("cpu")
+    # The module is copied for it, at some 3 GB a second.
+    return 2 * work.seconds("cpu") + memory.of_state(referee.module) / 3e9
 
 
 def shows(

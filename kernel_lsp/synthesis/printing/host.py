@@ -37,7 +37,7 @@ from ..schedule.plan import (
 from ..schedule.program import Blocks, Factor, OfAll, PowerOfTwo, Program
 from . import bounds, tensors
 from .formula import ABOUT_LEFT_OUT, LEFT_OUT, formulas
-from .launch_numbers import constant, grid_factors, host_size
+from .launch_numbers import constant, grid_factors, host_size, runs_at_once
 from .returned import returned
 from .sharing import form
 from .single_steps import has_loop, has_single_step
@@ -273,9 +273,7 @@ class _Printer:
             limits = operation.program.limits
             fits = " and ".join(f"{host_size(extent, self.sizes, known)} <= {most}" for extent, most in limits)
             if operation.program.in_turn:
-                fits = (
-                    f"{_run_at_once(operation.program, self.sizes, known)} < 4 * _multiprocessors({self.first}.device)"
-                )
+                fits = runs_at_once(operation.program, self.sizes, known, f"{self.first}.device")
             launches = [f"if {fits}:", f"    {launches[0]}", "else:", f"    {launches[1]}"]
         self.body.extend(launches)
         for program in operation.programs:
@@ -308,7 +306,7 @@ class _Printer:
             elif some:
                 self._require(f"0 < {size}")
         if program.in_turn and not chooses:
-            self._require(f"{_run_at_once(program, self.given, {})} < 4 * _multiprocessors(device)")
+            self._require(runs_at_once(program, self.given, {}, "device"))
 
     def _launched(self, program: Program, function: Program, known: dict[sympy.Expr, str]) -> str:
         """The statement that runs ``program``, after the host function's body has what it needs.
@@ -343,6 +341,10 @@ class _Printer:
                     self.body.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
         grid = ", ".join(" * ".join(grid_factors(factors, sizes, known, shared)) for factors in program.grid)
         grid = f"min({grid}, {program.programs})" if program.programs else grid
+        if program.in_turn:
+            programs = self.names.fresh("programs")
+            self.body.append(f"{programs} = {grid} if isinstance({function.name}, triton.JITFunction) else 1")
+            grid = programs
         values = [
             *map(str, arguments.static),
             *(host_size(expr, sizes, known) for expr in arguments.divisors),
@@ -441,11 +443,3 @@ def _tf32(kernel: Kernel) -> bool:
     """Whether it rounds as torch's convolutions may."""
     op = None if kernel.contract is None else kernel.contract.op
     return isinstance(op, Contract) and (op.tf32 or (op.exact is not None and op.exact.tf32))
-
-
-def _run_at_once(program: Program, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> str:
-    """How many programs share a row and wait for each other, of which two run on each multiprocessor (schedule/cooperative.py)."""
-    (blocks,) = (factor for factor in program.grid[0] if isinstance(factor, OfAll))
-    if blocks.extent.is_number:
-        return str(-(-int(blocks.extent) // blocks.size))
-    return f"triton.cdiv({host_size(blocks.extent, sizes, known)}, {blocks.size})"

@@ -2,11 +2,12 @@
 
 A program takes a block of a row, stores what its elements come to, and counts itself at the row. Then it goes back to the block that it took
 before, which it has kept: once all blocks of that row are counted, it folds what they came to and stores its part of the results. So what
-a program waits for was stored while it loaded the next block, and memory is never idle.
+a program waits for was stored while it loaded the next block, and memory is never idle. Half of the programs that surely run at once are enough
+for a row: other kernels may have the rest of the GPU.
 
 Programs take blocks in turn, in the order of memory, as chained scans do (Merrill and Garland, "Single-pass parallel prefix scan with
 decoupled look-back", 2016), and each stores what a block comes to before it waits. Of n programs that run at once, 2 n blocks in a row are stored
-when all of them wait, so that none waits for ever where a row has no more than 2 n - 1 blocks. Programs that run later do not matter.
+when all of them wait, so that none waits for ever where a row has no more than 2 n blocks. Programs that run later do not matter.
 """
 
 from __future__ import annotations
@@ -71,10 +72,11 @@ def _computed(kernel: Kernel) -> set[Value]:
 
 
 def kept_operands(kernel: Kernel, hints: Hints) -> list[Value]:
-    """What programs keep of a block until they come back to it: all that is as large as the rows, or nearly so."""
+    """What programs keep of a block until they come back to it: the numbers that are as many as the rows have, or nearly so."""
     domain = kernel.domain
     most = hint(total(domain, domain.kept), hints) * hint(total(domain, domain.reduced), hints)
-    return list(dict.fromkeys(v for v, _, _ in kernel.accesses if 2 * hint(numel(v.shape), hints) > most))
+    read = dict.fromkeys(v for v, _, _ in kernel.accesses if v.dtype.is_floating_point)
+    return [v for v in read if 2 * hint(numel(v.shape), hints) > most]
 
 
 def cooperative(
@@ -98,7 +100,7 @@ def cooperative(
     for one in running:
         exchanged.append((one, _of_block(kernel, found, one, now)))
     large = kept_operands(kernel, hints)
-    kept = {key: ref for key, ref in found.record.items() if key[0] in large}
+    kept = {key: ref for key, ref in found.record.items() if key[0] in large and now.cols in ref.axes}
     parts = _memory(frame, exchanged)
     counted = Ref(BLOCK)
     stores: list[Statement] = [
@@ -135,9 +137,10 @@ def cooperative(
             ),
         ),
     ]
-    length = hint(frame.n_cols, hints)
+    length, keeps = hint(frame.n_cols, hints), "keeps each in registers" if kept else "comes back to each"
+    when = "until" if kept else "when"
     program.tiling = (
-        f"A program takes blocks of {schedule.block} elements of rows of {length} in turn, and keeps each in registers until all "
+        f"A program takes blocks of {schedule.block} elements of rows of {length} in turn, and {keeps} {when} all "
         "blocks of its row have been reduced."
     )
     return program

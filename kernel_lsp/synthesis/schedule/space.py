@@ -157,8 +157,9 @@ def _with_shared_rows(
 ) -> list[Schedule]:
     """Also rows that several programs take each; first where that is estimated to save enough."""
     block = _SHARED_BLOCK // (1 << (max(1, len(kept_operands(kernel, hints))) - 1).bit_length())
-    most = 4 * target.multiprocessors - 1  # two of 2 n - 1
-    if not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
+    most = 2 * target.multiprocessors - 1
+    unknown = target.capability is None  # of how many programs run at once whatever the compiler makes of them
+    if unknown or not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
         return [*walked, Passes(8192, 8)]
     varies = not total(kernel.domain, kernel.domain.reduced).is_number
     walk = next(one for one in walked if isinstance(one, Passes)) if varies else None
