@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import itertools
 import logging
 import time
@@ -55,6 +56,7 @@ class Jobs:
         self._gpu, self._locks = gpu or GpuTurns(), locks
         self._numbers = itertools.count(1)
         self._background: set[asyncio.Task[Any]] = set()
+        self._importing, self._imported = asyncio.Lock(), False
         self._estimating: asyncio.Task[class_schema.Estimate | None] | None = None
         self._closed = False
 
@@ -234,6 +236,13 @@ class Jobs:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    async def _import_pipelines(self) -> None:
+        """Once, beside what the editor asks meanwhile: it takes a quarter of a second. Jobs keep their order."""
+        async with self._importing:
+            if not self._imported:
+                await asyncio.to_thread(importlib.import_module, "kernel_lsp.jobs.pipelines")
+                self._imported = True
+
     async def _run(self, job: Job) -> None:
         """One job from the queue to its end."""
         assert job.report is not None
@@ -241,6 +250,7 @@ class Jobs:
         try:
             if self._closed:
                 raise asyncio.CancelledError
+            await self._import_pipelines()
             from kernel_lsp.jobs.pipelines import PIPELINES, Run
 
             settings = self._settings_for(job.path)
