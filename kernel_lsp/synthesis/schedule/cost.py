@@ -115,12 +115,8 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         busy = max(busy, instructions(kernel, schedule, target, hints) / issued(target))
     seconds = busy / max(full * lanes, 1e-3)
     if isinstance(schedule, Cooperative):
-        seconds += _EXCHANGE  # before the first block, its counters are filled with zeros, and after the last
+        seconds += _EXCHANGE
     return Cost(moved, 0, programs, waves, 0, seconds)
-
-
-#: Seconds that programs which share rows take beside what they move: counters are filled with zeros before, and the last blocks wait. An estimate.
-_EXCHANGE = 6e-6
 
 
 def _waves(programs: int, fit: int, target: Target) -> tuple[int, float]:
