@@ -28,7 +28,7 @@ from kernel_lsp.synthesis.passes.chains import between, chains
 from kernel_lsp.synthesis.passes.collapsing import collapse
 from kernel_lsp.synthesis.passes.fusion import epilogues
 from kernel_lsp.synthesis.passes.regions import plan
-from kernel_lsp.synthesis.schedule import cost
+from kernel_lsp.synthesis.schedule import rewritings
 from kernel_lsp.synthesis.stages import Graph, lowered, topological
 
 EVERYTHING = "everything"
@@ -147,7 +147,7 @@ def _watched() -> Iterator[dict[str, bool]]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(everywhere(collapse, collapsed))
         for name in _PAY:
-            function = getattr(cost, name)
+            function = getattr(rewritings, name)
             stack.enter_context(everywhere(function, asked(function)))
         yield did
 
@@ -157,7 +157,7 @@ def without_planes() -> Iterator[None]:
     """No product is rounded to float16, or split into planes of it, before it is multiplied. TF32 stays where torch has it."""
     with contextlib.ExitStack() as stack:
         for name in _PAY:
-            stack.enter_context(everywhere(getattr(cost, name), lambda *_: False))
+            stack.enter_context(everywhere(getattr(rewritings, name), lambda *_: False))
         yield
 
 

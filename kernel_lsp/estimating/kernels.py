@@ -17,9 +17,10 @@ from kernel_lsp.synthesis.graph.order import topological
 from kernel_lsp.synthesis.graph.value import Input, TorchCall, Value, input_of, numel
 from kernel_lsp.synthesis.kernel.domain import Unalignable
 from kernel_lsp.synthesis.kernel.execution_plan import Call, Kernel, Planned, hint
-from kernel_lsp.synthesis.schedule.cost import REACHED, cost, multiplied_as
+from kernel_lsp.synthesis.schedule.cost import cost, multiplied_as
 from kernel_lsp.synthesis.schedule.extents import product_extents
 from kernel_lsp.synthesis.schedule.replay import COPY, LAUNCH, NODE, REPLAY
+from kernel_lsp.synthesis.schedule.rewritings import REACHED
 from kernel_lsp.synthesis.schedule.schedules import Chained, Product, Resident, Steps
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.stages import check_writable, lowered, planned, told

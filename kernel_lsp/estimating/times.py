@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_lsp.synthesis.schedule.cost import REACHED_CUDNN
 from kernel_lsp.synthesis.schedule.replay import OPERATOR
+from kernel_lsp.synthesis.schedule.rewritings import REACHED_CUDNN
 from kernel_lsp.targets import Target
 
 from . import launches

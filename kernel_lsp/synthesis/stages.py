@@ -50,7 +50,8 @@ from .passes.torch_layout import torch_channels_last
 from .passes.windows_in_tiles import split_windows
 from .printing import bounds
 from .schedule.choices import folding_pays
-from .schedule.cost import (
+from .schedule.recurrent_space import fit_together, rolling_pays
+from .schedule.rewritings import (
     Kept,
     both_pay,
     chain_pays,
@@ -63,7 +64,6 @@ from .schedule.cost import (
     tile_sums_pay,
     windows_pay,
 )
-from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
 
 #: said of a module with a float8 product whose sum is split

@@ -10,13 +10,14 @@ from ..kernel.execution_plan import Hints, Kernel, hint
 from .chained import chained
 from .contract import contract
 from .cooperative import cooperative
-from .cost import LAUNCH, cost
+from .cost import cost
 from .elementwise import elementwise
 from .extents import product_extents
 from .program import Program, needed
 from .recurrent import recurrent
 from .reduction import reduction
 from .resident import resident
+from .rewritings import LAUNCH
 from .schedules import ByLines, Chained, Cooperative, Flat, Product, Resident, Schedule, Steps, Turned
 from .space import space
 from .target import Target
