@@ -62,6 +62,11 @@ class Monoid:
     combine: str = ""
     scan: str = ""
 
+    @property
+    def of_lanes(self) -> tuple[Carried, ...]:
+        """What each lane carries for itself."""
+        return tuple(one for one in self.carried if one.holds != "count")
+
 
 #: A place after all others.
 _NOWHERE = 2147483647

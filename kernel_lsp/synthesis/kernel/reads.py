@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..graph.functions import FUNCTIONS
 from ..graph.value import Pointwise, Sample, Scan, Value, operands
 from .execution_plan import Kernel
@@ -36,19 +38,22 @@ def multiplied(kernel: Kernel, stored: set[Value]) -> list[Value]:
 
 def calls_library(kernel: Kernel) -> bool:
     """Whether what it computes of its product, or of what it loads, calls libdevice: tens of instructions and registers an element."""
-    known = {*kernel.leaves, *([kernel.contract] if kernel.contract is not None else [])}
-    seen: set[Value] = set()
+    functions = {
+        v.op.function for v in computed(kernel, {*kernel.leaves, kernel.contract}) if isinstance(v.op, Pointwise)
+    }
+    return any(FUNCTIONS[name].library for name in functions if name in FUNCTIONS)  # a constant is none of them
+
+
+def computed(kernel: Kernel, known: Collection[Value | None]) -> set[Value]:
+    """What it computes of what is ``known`` to have been loaded or computed before."""
+    found: set[Value] = set()
     stack = [v for v, _ in kernel.stores]
     while stack:
         v = stack.pop()
-        if v in seen or v in known:
-            continue
-        function = FUNCTIONS.get(v.op.function) if isinstance(v.op, Pointwise) else None  # a constant has none
-        if function is not None and function.library:
-            return True
-        seen.add(v)
-        stack.extend(operands(v))
-    return False
+        if v not in found and v not in known:
+            found.add(v)
+            stack.extend(operands(v))
+    return found
 
 
 def beneath(roots: list[Value], stored: set[Value]) -> list[Value]:

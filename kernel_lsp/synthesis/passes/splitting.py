@@ -97,8 +97,7 @@ def _partials(
     own = element.dtype if element.dtype in (torch.float64, torch.int64, torch.int32) else torch.float32
     return {
         c.key: _partial(kind, element, value, torch.int32 if c.holds == "place" else own, hints, chunks, c.key)
-        for c in monoid.carried
-        if c.holds != "count"
+        for c in monoid.of_lanes
     }
 
 

@@ -12,6 +12,7 @@ when all of them wait, so that none waits for ever where a row has no more than 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import sympy
@@ -21,14 +22,17 @@ from torch.utils._sympy.functions import FloorDiv
 from ..graph.monoids import Monoid, Steps, mentions
 from ..graph.names import variable_name
 from ..graph.sizes import Index, offset
-from ..graph.value import Gather, Op, Reduce, Shape, Value, numel, operands
+from ..graph.value import Gather, Op, Reduce, Shape, Value, numel
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
 from ..kernel.execution_plan import Hints, Kernel, fold_operand_index, hint
 from ..kernel.ir import Arange, Axis, AxisIndex, Expr, Full, Load, Number, Ref, Variable, apply, plus
+from ..kernel.reads import computed
 from ..kernel.statements import Arrive, Await, Set, Statement, Store, TakeTurn, When, While
-from .extents import total
-from .fold_state import Carrying, accumulated, in_dtype
+from .elementwise import blocked, mask_of
+from .extents import power_of_two, total
+from .fold_state import Carrying, accumulated, finish
+from .naming import name_outputs
 from .program import OfAll, PowerOfTwo, Program, fixed, set_all
 from .reduction import element_of
 from .row_passes import Running, passes
@@ -50,25 +54,16 @@ def is_cooperative(kernel: Kernel) -> bool:
         return False
     if any(not isinstance(v.op, Reduce) or v.dtype != torch.float32 for v in kernel.folds):
         return False
-    if any(isinstance(v.op, Gather) for v in _computed(kernel)):  # it would have to be found again where the element is
+    loaded = set(kernel.leaves) - set(kernel.folds)
+    if any(
+        isinstance(v.op, Gather) for v in computed(kernel, loaded)
+    ):  # it would have to be found again where the element is
         return False
     levels = passes(kernel)
     if len(levels) != 1 or not all(_of_tile(one.monoid) for one in levels[0]):
         return False
     reduced = set(domain.reduced)
     return all(reduced & set().union(*(domain.resolve(e).free_symbols for e in index)) for _, index in kernel.stores)
-
-
-def _computed(kernel: Kernel) -> set[Value]:
-    """What it computes, but for what it loads."""
-    found: set[Value] = set()
-    waiting = [v for v, _ in kernel.stores]
-    while waiting:
-        v = waiting.pop()
-        if v not in found and (v not in kernel.leaves or v in kernel.folds):
-            found.add(v)
-            waiting += operands(v)
-    return found
 
 
 def kept_operands(kernel: Kernel, hints: Hints) -> list[Value]:
@@ -85,34 +80,27 @@ def cooperative(
     """A reduction kernel whose rows several programs take each."""
     domain = kernel.domain
     program = Program(name, arguments, num_warps=schedule.warps, in_turn=True, programs=schedule.programs)
-    for v in kernel.outputs:
-        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.outputs) > 1 else "out_ptr")
+    name_outputs(kernel, arguments)
     frame = _frame(kernel, program, schedule)
     running = [one for level in passes(kernel) for one in level]
     now = _Part(frame, "")
-    exchanged: list[tuple[Running, dict[str, Expr]]] = []
     found = _Loads(domain, now.axes, arguments, stored, kernel.placed)
     found.reduced_axis = now.cols
     found.conditions = [frame.there]
     found.record = {}
     for one in running:
         found.count(one.element, fold_operand_index(kernel, one.fold, kernel.placed[one.fold]))
-    for one in running:
-        exchanged.append((one, _of_block(kernel, found, one, now)))
+    values = [value for one in running for value in _of_block(kernel, found, one, now)]
     large = kept_operands(kernel, hints)
     kept = {key: ref for key, ref in found.record.items() if key[0] in large and now.cols in ref.axes}
-    parts = _memory(frame, exchanged)
-    counted = Ref(BLOCK)
-    stores: list[Statement] = [
-        Store(parts, _nth(frame, number, counted), value, ())
-        for number, value in enumerate(value for _, values in exchanged for value in values.values())
-    ]
+    parts = _memory(frame, len(values))
+    stores: list[Statement] = [Store(parts, _nth(number, Ref(BLOCK)), value, ()) for number, value in enumerate(values)]
     before = _Part(frame, "_before")
     held = {key: arguments.variable(f"{ref.variable.wanted}_before") for key, ref in kept.items()}
     later = _Loads(domain, [*before.axes, frame.places], arguments, stored, kernel.placed)
     later.reduced_axis = before.cols
     later.held = {key: Ref(held[key], frozenset({before.cols}), ref.dtype) for key, ref in kept.items()}
-    results = _of_row(kernel, later, frame, before, exchanged, parts)
+    results = _of_row(kernel, later, frame, before, running, parts)
     program.body = [
         *frame.statements,
         *(Set(v, Full((frame.size,), 0.0, torch.float32, frozenset({now.cols}))) for v in held.values()),
@@ -155,7 +143,7 @@ class _Frame:
     n_rows: sympy.Expr
     n_cols: sympy.Expr
     size: Variable
-    whole: bool  # every row is a whole number of blocks
+    whole: bool  # a row is a whole number of blocks, and one block under the interpreter
     arrived: Variable
     places: Axis
     parts_of_row: sympy.Expr
@@ -175,9 +163,8 @@ def _frame(kernel: Kernel, program: Program, schedule: Cooperative) -> _Frame:
     blocks = OfAll(n_cols, schedule.block)
     size = program.block("BLOCK", blocks)
     parts_of_row = FloorDiv(n_cols + schedule.block - 1, sympy.Integer(schedule.block))
-    places_size = program.block(
-        "PARTS", 1 << (int(parts_of_row) - 1).bit_length() if parts_of_row.is_number else PowerOfTwo(parts_of_row)
-    )
+    most = power_of_two(int(parts_of_row)) if parts_of_row.is_number else PowerOfTwo(parts_of_row)
+    places_size = program.block("PARTS", most)
     program.grid = [[blocks, n_rows]]
     program.limits.append((n_cols, schedule.block * schedule.most))
     # A counter for each row, and behind them that of the turns.
@@ -185,9 +172,7 @@ def _frame(kernel: Kernel, program: Program, schedule: Cooperative) -> _Frame:
     program.zeroed.append(arrived)
     pointer = arguments.outputs[arrived] = arguments.variable("arrived_ptr")
     places = Axis(fixed("every_part"), [], "tile")
-    whole = (
-        n_cols.is_number and int(n_cols) % schedule.block == 0 and int(n_cols) == 1 << (int(n_cols) - 1).bit_length()
-    )
+    whole = n_cols.is_number and int(n_cols) == power_of_two(int(n_cols))
     frame = _Frame(kernel, program, n_rows, n_cols, size, whole, pointer, places, parts_of_row)
     frame.statements += set_all(
         (N_PARTS, apply("cdiv", arguments.size(n_cols), Ref(size))),
@@ -203,17 +188,12 @@ class _Part:
 
     def __init__(self, frame: _Frame, suffix: str) -> None:
         domain = frame.kernel.domain
-        self.frame, self.suffix = frame, suffix
+        self.frame = frame
         self.row = Axis(fixed(f"row{suffix}"), list(domain.kept), "grid")
         self.cols = Axis(fixed(f"cols{suffix}"), list(domain.reduced), "tile")
-        if not frame.whole:
-            end = frame.program.arguments.size(frame.n_cols)
-            inside = apply("lt", AxisIndex(self.cols), end, dtype=torch.bool)
-            self.cols.mask = Ref(fixed(f"mask{suffix}"), inside.axes, torch.bool)
-            self.inside: Expr | None = inside
-        else:
-            self.inside = None
         self.part = fixed(f"part{suffix}")
+        end = frame.program.arguments.size(frame.n_cols)
+        self.masked = [] if frame.whole else set_all(mask_of(self.cols, f"mask{suffix}", end))
 
     @property
     def axes(self) -> list[Axis]:
@@ -223,15 +203,12 @@ class _Part:
     def statements(self, block: Expr) -> list[Statement]:
         """Where block number ``block`` lies."""
         count = Ref(N_PARTS)
-        cols = plus(apply("mul", Ref(self.part), Ref(self.frame.size)), Arange(self.frame.size, self.cols))
-        found = set_all(
+        places = set_all(
             (self.row.variable, apply("offset", apply("floordiv_int", block, count))),
             (self.part, apply("mod_int", block, count)),
-            (self.cols.variable, cols),
+            (self.cols.variable, blocked(Ref(self.part), self.frame.size, self.cols)),
         )
-        if self.inside is not None:
-            found += set_all((fixed(f"mask{self.suffix}"), self.inside))
-        return found
+        return [*places, *self.masked]
 
     def tiling(self) -> Tiling:
         """How a block is reduced."""
@@ -271,8 +248,8 @@ def _of_tile(monoid: Monoid) -> Steps:
     return ((monoid.carried[0].key, (term[0], "element")),) if isinstance(term, tuple) and len(term) == 2 else ()
 
 
-def _of_block(kernel: Kernel, builder: Builder, running: Running, part: _Part) -> dict[str, Expr]:
-    """What the elements of a block come to, by what the monoid carries."""
+def _of_block(kernel: Kernel, builder: Builder, running: Running, part: _Part) -> list[Expr]:
+    """What the elements of a block come to: all that the monoid carries."""
     tiling, frame = part.tiling(), part.frame
     element = element_of(kernel, builder, running, tiling)
     if not isinstance(element, Ref):
@@ -284,13 +261,13 @@ def _of_block(kernel: Kernel, builder: Builder, running: Running, part: _Part) -
         length = builder.assign("length", apply("minimum_int", left, Ref(frame.size)), torch.int32)
     known: dict[str, Expr] = {"element": element, "length": length}
     state = Carrying(running, tiling, accumulated(running.fold), known)
-    keys = [c.key for c in running.monoid.carried if c.holds != "count"]
+    keys = [c.key for c in running.monoid.of_lanes]
     for name, term in steps:
         value = state.term(term)
         if not isinstance(value, Ref):
             value = builder.assign(_of_part(running, name) if name in keys else name, value, state.dtype)
         known[name] = value
-    return {key: known[key] for key in keys}
+    return [known[key] for key in keys]
 
 
 def _of_part(running: Running, key: str) -> str:
@@ -299,9 +276,8 @@ def _of_part(running: Running, key: str) -> str:
     return f"{name}_part"
 
 
-def _memory(frame: _Frame, exchanged: list[tuple[Running, dict[str, Expr]]]) -> Variable:
-    """Where every block's part of each number is."""
-    count = sum(len(values) for _, values in exchanged)
+def _memory(frame: _Frame, count: int) -> Variable:
+    """Where every block's part of each of ``count`` numbers is."""
     shape = (sympy.Integer(count), frame.n_rows, frame.parts_of_row)
     value = Value(Op(), tuple(map(sympy.expand, shape)), torch.float32, "parts")
     frame.program.exchanged.append(value)
@@ -309,7 +285,7 @@ def _memory(frame: _Frame, exchanged: list[tuple[Running, dict[str, Expr]]]) -> 
     return pointer
 
 
-def _nth(frame: _Frame, number: int, place: Expr) -> Expr:
+def _nth(number: int, place: Expr) -> Expr:
     """Where the part of a number is that is at ``place`` among those of its kind."""
     if number == 0:
         return place
@@ -322,28 +298,23 @@ def _of_row(
     builder: Builder,
     frame: _Frame,
     part: _Part,
-    exchanged: list[tuple[Running, dict[str, Expr]]],
+    running: list[Running],
     parts: Variable,
 ) -> list[Statement]:
     """Fold what the blocks of a row came to, and store the results of one of them."""
     tiling = Tiling([frame.places], frame.places, 0, 1, (), None, Number(0), Number(0), [], [])
     states: list[Carrying] = []
-    number = 0
-    for one, _ in exchanged:
+    numbers = itertools.count()
+    assert frame.places.mask is not None
+    for one in running:
         known: dict[str, Expr] = {}
-        for carried in (c for c in one.monoid.carried if c.holds != "count"):
-            first = _nth(frame, number, apply("mul", AxisIndex(part.row), Ref(N_PARTS)))
-            start = in_dtype(float(carried.start), torch.float32)
-            assert frame.places.mask is not None
-            place = plus(first, AxisIndex(frame.places))
+        for carried in one.monoid.of_lanes:
+            first = _nth(next(numbers), apply("mul", AxisIndex(part.row), Ref(N_PARTS)))
+            place, start = plus(first, AxisIndex(frame.places)), float(carried.start)
             load = Load(parts, place, (frame.places.mask,), start, torch.float32, ".cg")
             known[carried.key] = builder.assign(f"{_of_part(one, carried.key)}s", load, torch.float32)
-            number += 1
         states.append(Carrying(one, tiling, accumulated(one.fold), known))
-    for late in (False, True):
-        for state in states:
-            for v, end in state.results(kernel, builder, late=late):
-                builder.reduced[v] = end if isinstance(end, Ref) else builder.assign(variable_name(v), end, v.dtype)
+    finish(states, kernel, builder)
     builder.pad_hint = 0.0
     for v, index in kernel.stores:
         builder.count(v, index)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sympy
 import torch
 
-from ..graph.names import variable_name
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
 from ..kernel.execution_plan import Hints, Kernel
 from ..kernel.ir import Arange, Axis, AxisIndex, Expr, ProgramId, Ref, Variable, apply, plus
 from .extents import total, transposed_atoms
+from .naming import name_outputs
 from .program import Blocks, Program, fixed, set_all
 from .schedules import ByLines, Flat, Turned
 
@@ -26,8 +26,7 @@ def elementwise(
 ) -> Program:
     """An elementwise kernel."""
     program = Program(name, arguments, num_warps=schedule.warps)
-    for v in kernel.outputs:
-        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.outputs) > 1 else "out_ptr")
+    name_outputs(kernel, arguments)
     if isinstance(schedule, Flat):
         axes = _across(kernel, program, schedule) if schedule.across else _flat(kernel, program, schedule.block)
     elif isinstance(schedule, ByLines):

@@ -130,6 +130,14 @@ def carrying(builder: Builder, running: Running, element: Expr, tiling: Tiling) 
     return result
 
 
+def finish(folds: list[Carrying], kernel: Kernel, builder: Builder) -> None:
+    """Have ``builder`` know what the folds come to, those last that need the row's number."""
+    for late in (False, True):
+        for fold in folds:
+            for v, end in fold.results(kernel, builder, late=late):
+                builder.reduced[v] = end if isinstance(end, Ref) else builder.assign(variable_name(v), end, v.dtype)
+
+
 def accumulated(v: Value) -> torch.dtype:
     """The dtype in which a reduction is carried along."""
     assert isinstance(v.op, Fold)

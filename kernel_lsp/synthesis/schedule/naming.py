@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..graph.names import identifier, of_kernel, variable_name
 from ..graph.value import Concat, Fold, Partial, Pointwise, Recur, Value, View, operands
+from ..kernel.arguments import Arguments
 from ..kernel.execution_plan import HostView, Kernel, Plan, Step
 from ..kernel.reads import read
 
@@ -22,6 +23,13 @@ def name_between(plan: Plan) -> set[Value]:
             if value in found and _anonymous(value):
                 value.name = _short(_made_of(step.contract, value, plan.stored))
     return found
+
+
+def name_outputs(kernel: Kernel, arguments: Arguments) -> None:
+    """Give the kernel a pointer for each tensor that it fills."""
+    for v in kernel.outputs:
+        alone = len(kernel.outputs) == 1 and not kernel.partials
+        arguments.outputs[v] = arguments.variable("out_ptr" if alone else f"{variable_name(v)}_ptr")
 
 
 def _short(words: list[str]) -> str:

@@ -16,7 +16,8 @@ from ..kernel.execution_plan import Hints, Kernel, fold_operand_index
 from ..kernel.ir import Apply, AxisIndex, Expr, FoldAxis, Full, Number, PrefixScan, Ref, apply, plus
 from ..kernel.statements import For, Set, Statement, Store
 from .extents import total
-from .fold_state import Carrying, carrying, in_dtype
+from .fold_state import Carrying, carrying, finish, in_dtype
+from .naming import name_outputs
 from .program import Program
 from .row_passes import Running, passes, plain
 from .schedules import Columns, Passes, Rows, Unrolled
@@ -33,11 +34,7 @@ def reduction(
 ) -> Program:
     """A reduction kernel."""
     program = Program(name, arguments)
-    outputs = kernel.outputs
-    for v in outputs:
-        arguments.outputs[v] = arguments.variable(
-            f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partials else "out_ptr"
-        )
+    name_outputs(kernel, arguments)
     if isinstance(schedule, Columns):
         tiling = column_tiling(kernel, program, hints, schedule)
     elif isinstance(schedule, Unrolled):
@@ -139,16 +136,13 @@ def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling, apart: bool) ->
             builder.count(one.element, _operand_index(kernel, one))
         folds: list[Carrying] = []
         for one in running:
-            element = _masked(_operand(kernel, builder, one), one, tiling)
+            element = element_of(kernel, builder, one, tiling)
             folds.append(carrying(builder, one, element, tiling))
             builder.inner += folds[-1].updates
         starts = [start for fold in folds for start in fold.starts]
         body += [*builder.lines, *starts, _loop(tiling, builder.inner)]
         builder.lines = []
-        for late in (False, True):
-            for fold in folds:
-                for v, end in fold.results(kernel, builder, late=late):
-                    builder.reduced[v] = end if isinstance(end, Ref) else builder.assign(variable_name(v), end, v.dtype)
+        finish(folds, kernel, builder)
         body += builder.lines
     _next_pass(builder, tiling)
     builder.pad_hint = 0.0

@@ -68,7 +68,7 @@ def passes(kernel: Kernel, apart: bool = False) -> list[list[Running]]:
 
 def tiles_carried(kernel: Kernel) -> int:
     """The most tiles that a pass of the kernel carries along; at least one."""
-    counts = [sum(c.holds != "count" for one in level for c in one.monoid.carried) for level in passes(kernel)]
+    counts = [sum(len(one.monoid.of_lanes) for one in level) for level in passes(kernel)]
     return max([1, *counts])
 
 
@@ -103,7 +103,7 @@ def _parts(v: Value, gathered: dict[Value, Value]) -> Running | None:
     if v not in gathered:
         return None
     monoid = MONOIDS[op.kind]
-    keys = tuple(c.key for c in monoid.carried if c.holds != "count")
+    keys = tuple(c.key for c in monoid.of_lanes)
     parts = {w.op.part: w for w, end in gathered.items() if end is v and isinstance(w.op, Reduce)}
     monoid = dataclasses.replace(monoid, finish=monoid.gather, results=keys)
     return Running(monoid, op.operand, {key: parts[key] for key in keys if key in parts})

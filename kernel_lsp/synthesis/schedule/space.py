@@ -156,7 +156,7 @@ def _with_shared_rows(
     kernel: Kernel, walked: list[Schedule], length: int, target: Target, hints: Hints
 ) -> list[Schedule]:
     """Also rows that several programs take each; first where that is estimated to save enough."""
-    block = _SHARED_BLOCK // (1 << (max(1, len(kept_operands(kernel, hints))) - 1).bit_length())
+    block = _SHARED_BLOCK // power_of_two(len(kept_operands(kernel, hints)))
     most = 2 * target.multiprocessors - 1
     unknown = target.capability is None  # of how many programs run at once whatever the compiler makes of them
     if unknown or not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
