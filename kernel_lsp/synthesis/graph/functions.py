@@ -211,7 +211,7 @@ FUNCTIONS: dict[str, Function] = {
     "to_tf32": Function("_to_tf32({0})", ATOM, (LOWEST,), float, "tf32({0})", helper=_TO_TF32),
     "to_int32": Function("{0}.to(tl.int32)", ATOM, (ATOM,), int, "{0}"),
     "to_int64": Function("{0}.to(tl.int64)", ATOM, (ATOM,), int, "{0}"),
-    "offset": Function("{0}", ATOM, (ATOM,), int, "{0}"),  # of 64 bits where the kernel's offsets are
+    "offset": Function("{0}.to(tl.int64)", ATOM, (ATOM,), int, "{0}"),  # where the kernel's offsets have 64 bits
     "to_int16": Function("{0}.to(tl.int16)", ATOM, (ATOM,), int, "{0}"),
     "to_int8": Function("{0}.to(tl.int8)", ATOM, (ATOM,), int, "{0}"),
     "to_uint8": Function("{0}.to(tl.uint8)", ATOM, (ATOM,), int, "{0}"),

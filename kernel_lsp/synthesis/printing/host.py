@@ -37,7 +37,7 @@ from ..schedule.plan import (
 from ..schedule.program import Blocks, Factor, OfAll, PowerOfTwo, Program
 from . import bounds, tensors
 from .formula import ABOUT_LEFT_OUT, LEFT_OUT, formulas
-from .launch_numbers import constant, grid_factors, host_size, runs_at_once
+from .launch_numbers import constant, fits, grid_factors, host_size, runs_at_once
 from .returned import returned
 from .sharing import form
 from .single_steps import has_loop, has_single_step
@@ -270,11 +270,8 @@ class _Printer:
             launches.append(self._launched(program, function.program, known))
             self.host.tilings.append((function.program.name, program.tiling))
         if operation.beyond is not None:
-            limits = operation.program.limits
-            fits = " and ".join(f"{host_size(extent, self.sizes, known)} <= {most}" for extent, most in limits)
-            if operation.program.in_turn:
-                fits = runs_at_once(operation.program, self.sizes, known, f"{self.first}.device")
-            launches = [f"if {fits}:", f"    {launches[0]}", "else:", f"    {launches[1]}"]
+            condition = fits(operation.program, self.sizes, known, f"{self.first}.device")
+            launches = [f"if {condition}:", f"    {launches[0]}", "else:", f"    {launches[1]}"]
         self.body.extend(launches)
         for program in operation.programs:
             self._require_limits(program, chooses=program is not operation.programs[-1])
@@ -329,13 +326,13 @@ class _Printer:
                 self.body.append(f"{known[expr]} = {text}")
                 text = known[expr]
             given.append(text)
+        compiled = f"isinstance({function.name}, triton.JITFunction)"
         shared: dict[OfAll, str] = {}  # sizes that are others under the interpreter
         for variable, value in program.blocks.items():
             if isinstance(value, OfAll):
                 shared[value] = str(value.size)
                 if value.alone != value.size:
                     shared[value] = self.names.fresh(variable.wanted.lower())
-                    compiled = f"isinstance({function.name}, triton.JITFunction)"
                     why = "the interpreter runs one program after another"
                     alone = constant(value.alone, sizes, known, shared)
                     self.body.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
@@ -343,7 +340,7 @@ class _Printer:
         grid = f"min({grid}, {program.programs})" if program.programs else grid
         if program.in_turn:
             programs = self.names.fresh("programs")
-            self.body.append(f"{programs} = {grid} if isinstance({function.name}, triton.JITFunction) else 1")
+            self.body.append(f"{programs} = {grid} if {compiled} else 1")
             grid = programs
         values = [
             *map(str, arguments.static),

@@ -50,6 +50,13 @@ def constant(
     return str(value)
 
 
+def fits(program: Program, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], device: str) -> str:
+    """Whether a call's sizes are within what ``program`` takes."""
+    if program.in_turn:
+        return runs_at_once(program, sizes, known, device)
+    return " and ".join(f"{host_size(extent, sizes, known)} <= {most}" for extent, most in program.limits)
+
+
 def runs_at_once(program: Program, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], device: str) -> str:
     """Whether enough programs run at once for a row, of which two run on each multiprocessor (schedule/cooperative.py)."""
     (blocks,) = (factor for factor in program.grid[0] if isinstance(factor, OfAll))

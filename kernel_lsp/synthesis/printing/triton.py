@@ -181,12 +181,8 @@ class Printer:
             return self.name(expr.variable), ATOM
         if isinstance(expr, AxisIndex):
             return f"{self.name(expr.axis.variable)}{_lane(expr.axis.lane)}", ATOM
-        if isinstance(expr, Apply) and expr.function == "offset":
-            return (
-                (f"{self.within(expr.operands[0], ATOM)}.to(tl.int64)", ATOM)
-                if self.wide
-                else self.expression(expr.operands[0])
-            )
+        if isinstance(expr, Apply) and expr.function == "offset" and not self.wide:
+            return self.expression(expr.operands[0])
         if isinstance(expr, Apply):
             function = FUNCTIONS[expr.function]
             least = least_precedences(expr.function, expr.dtype.is_floating_point)
