@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema, speedup
 from kernel_lsp.validation import (
@@ -22,7 +21,7 @@ from kernel_lsp.validation import (
 )
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
-from kernel_lsp.validation.trees import tensors_of
+from kernel_lsp.validation.trees import filled, tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.progress import Progress
@@ -194,9 +193,7 @@ def but_for_nan(
             return found
         theirs = theirs.to(mine.device)
         taken.append(torch.where(torch.isnan(mine) & torch.isinf(theirs), theirs, mine))
-    again = iter(taken)
-    changed = pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
-    second = compared(referee, changed, reference, tree=tree, train=train)
+    second = compared(referee, filled(out, taken), reference, tree=tree, train=train)
     if second.passed:
         referee.progress.limits.append(
             "infinities that go into products: it gives NaN for some that eager gives as inf"
@@ -223,9 +220,7 @@ def but_for_overflow(
         taken.append(torch.where(overflows, theirs, mine))
     if not left_out:
         return found
-    again = iter(taken)
-    changed = pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
-    second = compared(referee, changed, reference, tree=tree, train=train)
+    second = compared(referee, filled(out, taken), reference, tree=tree, train=train)
     if second.passed:
         referee.progress.limits.append("huge values for which eager itself overflows")
     return second if second.passed else found
@@ -246,9 +241,7 @@ def but_for_choices(
         return found
     if not tied_indices.part(referee.oracle, tree, reference, train):
         return found
-    again = iter(taken)
-    changed = pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
-    second = compared(referee, changed, reference, tree=tree, train=train)
+    second = compared(referee, filled(out, taken), reference, tree=tree, train=train)
     if second.passed:
         referee.progress.limits.append(UNDECIDED)
     return second if second.passed else found

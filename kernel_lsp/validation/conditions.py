@@ -23,14 +23,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import kernel_lsp
 from kernel_lsp import schema
 from kernel_lsp.validation import agreement, channel, compare, memory, plan, randomness, sizes, state
 from kernel_lsp.validation.oracle import Reference
-from kernel_lsp.validation.trees import copied
+from kernel_lsp.validation.trees import copied, on_cpu
 from kernel_lsp.validation.work import Work
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ CUT_SHORT = "some sides of comparisons: to look at them took too long here"
 _MOST_ELEMENTS = 1 << 22
 #: the share of the work for looking that one look may take at other sizes than the small ones
 _MOST_OF_A_LOOK = 0.2
+#: bytes in a second of a module that is copied to the CPU
+_COPIED = 3e9
 #: characters of a comparison that a limit shows
 _SHOWN = 60
 #: folders of frames in which no comparison of the user's is written
@@ -174,8 +175,7 @@ def seconds_to_show(referee: Referee, work: Work) -> float:
     """What ``shows`` takes on a usual machine where eager's call does this ``work``."""
     if plan.takes_any_values(referee.inputs):
         return work.seconds(referee.inputs.device.type)
-    # The module is copied for it, at some 3 GB a second.
-    return 2 * work.seconds("cpu") + memory.of_state(referee.module) / 3e9
+    return 2 * work.seconds("cpu") + memory.of_state(referee.module) / _COPIED
 
 
 def shows(
@@ -202,7 +202,7 @@ class OnTheCpu:
     def __init__(self, referee: Referee, tree: Any, train: bool) -> None:
         self._oracle = referee.oracle
         self._module = copy.deepcopy(referee.module).cpu()
-        self._tree = pytree.tree_map(lambda v: v.cpu() if isinstance(v, torch.Tensor) else v, tree)
+        self._tree = on_cpu(tree)
         self._oracle.put_in_mode(self._module, train)
 
     def answer(self, within: AbstractContextManager[Any]) -> Any:
@@ -225,9 +225,9 @@ def sides(referee: Referee) -> list[schema.Side]:
     return [schema.Side(one.said(side), one.number, side in found) for one, found in shown for side in (True, False)]
 
 
-def limits(referee: Referee) -> list[str]:
-    """The limits of a verdict about them."""
-    said = [side.limit for side in sides(referee) if not side.shown]
+def limits(referee: Referee, found: list[schema.Side]) -> list[str]:
+    """The limits of a verdict about the sides that were ``found``."""
+    said = [side.limit for side in found if not side.shown]
     if referee.progress.looking.cut_short or referee.progress.searching.cut_short:
         said.append(CUT_SHORT)
     return list(dict.fromkeys(said))

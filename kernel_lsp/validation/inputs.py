@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_lsp.validation.trees import filled
+
 #: an operator that stops the whole CUDA context when its input leaves [0, 1]
 _UNIT_INTERVAL_OPS = ("aten.binary_cross_entropy",)
 
@@ -54,7 +56,7 @@ class Inputs:
     @property
     def has_integers(self) -> bool:
         """Whether an input may be an index: integers, not booleans."""
-        return any(_is_integer(leaf.example.dtype) for leaf in self.leaves)
+        return any(is_integer(leaf.example.dtype) for leaf in self.leaves)
 
     @property
     def has_floats(self) -> bool:
@@ -111,7 +113,7 @@ class Inputs:
             [
                 self._laid_out(
                     self._ends(leaf, sizes, generator)
-                    if _is_integer(leaf.example.dtype)
+                    if is_integer(leaf.example.dtype)
                     else self._draw(leaf, sizes, "normal", generator),
                     leaf,
                 )
@@ -131,7 +133,7 @@ class Inputs:
         """Random values with a -1 in each integer input, which counts from the end where torch takes it at all."""
         tree = self.sample(sizes, "normal", seed)
         for tensor in pytree.tree_leaves(tree):
-            if isinstance(tensor, torch.Tensor) and _is_integer(tensor.dtype) and tensor.numel():
+            if isinstance(tensor, torch.Tensor) and is_integer(tensor.dtype) and tensor.numel():
                 tensor[(0,) * tensor.dim()] = -1
         return tree
 
@@ -176,10 +178,8 @@ class Inputs:
         return pytree.tree_map(lambda t: _relay(t, layout) if isinstance(t, torch.Tensor) else t, tree)
 
     def _tree(self, tensors: list[torch.Tensor]) -> tuple[Any, Any]:
-        found = iter(tensors)
-        return pytree.tree_map(
-            lambda leaf: next(found) if isinstance(leaf, torch.Tensor) else leaf, (self.args, self.kwargs)
-        )
+        made: tuple[Any, Any] = filled((self.args, self.kwargs), tensors)
+        return made
 
     def shape(self, leaf: Leaf, sizes: dict[str, int]) -> list[int]:
         """A leaf's shape where the named sizes are ``sizes``; dimensions without a symbol as in the example."""
@@ -312,7 +312,8 @@ def _another(value: Any) -> Any:
     return value * 1.5 + 0.25 if isinstance(value, float) else None
 
 
-def _is_integer(dtype: torch.dtype) -> bool:
+def is_integer(dtype: torch.dtype) -> bool:
+    """Whether its numbers may be indices: not those of booleans."""
     return not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
 
 

@@ -29,6 +29,8 @@ from kernel_lsp.validation.referee import Referee
 
 #: why there are no times of a candidate that cheats so
 OTHERWISE = "what was timed computes something else"
+#: how the reason begins of a candidate that does so
+MEANWHILE = "while it is timed it computes something else"
 #: by how much a call may take longer by this process's clock than the trial says: relative, microseconds, and
 #: microseconds for each launch or torch call, whose preparation on the host CUDA events do not see
 _CLOCK_FACTOR, _CLOCK_SLACK, _CLOCK_CALL = 1.3, 150.0, 30.0
@@ -131,8 +133,7 @@ def times(referee: Referee, given: Given | None = None) -> tuple[dict[str, Any],
     with referee.asking({"do": "time", "beyond": referee.beyond}, (*tree, None), given.outputs) as answer:
         message = answer.message
         problem = difference(referee, tree, reference, answer.tree)
-    said = "while it is timed it computes something else"
-    return message, _blamed(referee, tree, reference, given, f"{said}: {problem}") if problem else None
+    return message, _blamed(referee, tree, reference, given, f"{MEANWHILE}: {problem}") if problem else None
 
 
 def _blamed(referee: Referee, tree: Any, reference: Reference | None, given: Given, cheating: str) -> failures.Failure:

@@ -11,10 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import failures, plan, state
-from kernel_lsp.validation.trees import copied, tensors_of
+from kernel_lsp.validation.inputs import is_integer
+from kernel_lsp.validation.trees import copied, on_cpu, tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -40,12 +40,7 @@ def check(referee: Referee, step: plan.Step) -> None:
     extents = _extents(module, tree)
     tried: list[str] = []
     for i, tensor in enumerate(tensors_of(tree)):
-        if (
-            tensor.dtype.is_floating_point
-            or tensor.dtype.is_complex
-            or tensor.dtype is torch.bool
-            or not tensor.numel()
-        ):
+        if not is_integer(tensor.dtype) or not tensor.numel():
             continue
         name = referee.inputs.leaves[i].name
         info = torch.iinfo(tensor.dtype)
@@ -96,7 +91,7 @@ def _is_out_of_range(module: torch.nn.Module, tree: Any, training: bool) -> bool
 
 
 def _raised(module: torch.nn.Module, tree: Any, training: bool) -> Exception | None:
-    args, kwargs = pytree.tree_map(lambda t: t.cpu() if isinstance(t, torch.Tensor) else t, copied(tree))
+    args, kwargs = on_cpu(copied(tree))
     with torch.no_grad(), state.unchanged(module):
         try:
             module.train(training)(*args, **kwargs)

@@ -42,7 +42,7 @@ def compare(referee: Referee, sources: list[str], emit: Callable[[str, Any], Non
     except failures.Failure as failure:
         return schema.SpeedComparison(missing=failure.reason)
     if problem:
-        return schema.SpeedComparison(missing=f"while it is timed it computes something else: {problem}")
+        return schema.SpeedComparison(missing=f"{measuring.MEANWHILE}: {problem}")
     series = [rounds.get(name, []) for name in ("eager", *names)]
     if len(set(map(len, series))) != 1 or not all(time > 0 for times in series for time in times) or not series[0]:
         return schema.SpeedComparison(missing="the times of the rounds are not whole")

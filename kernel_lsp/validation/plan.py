@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import schema
 from kernel_lsp.validation import sizes
 from kernel_lsp.validation.inputs import Inputs
+from kernel_lsp.validation.trees import filled, tensors_of
 
 #: what Triton's interpreter cannot show
 INTERPRETER_LIMITS = [
@@ -280,7 +281,11 @@ def _other_shapes_and_dtypes(inputs: Inputs, small: dict[str, int]) -> list[Step
     """What eager takes as well, though no graph says so: a dimension less, inputs that are broadcast, other dtypes."""
 
     def step(name: str, change: Callable[[list[torch.Tensor]], list[Any]]) -> Step:
-        return Step(name, lambda i: _with_tensors(i.sample(small, "normal", 48), change), beyond=True)
+        def make(i: Inputs) -> Any:
+            tree = i.sample(small, "normal", 48)
+            return filled(tree, change(tensors_of(tree)))
+
+        return Step(name, make, beyond=True)
 
     steps = [step("a dimension less", lambda tensors: [t[0] if _long(t) else t for t in tensors])]
     several = range(min(_MOST_CHANGED, len(inputs.leaves))) if len(inputs.leaves) > 1 else range(0)
@@ -297,14 +302,6 @@ def _other_shapes_and_dtypes(inputs: Inputs, small: dict[str, int]) -> list[Step
         change = lambda tensors, at=at: _at(tensors, at, lambda t: _of_dtype(t, torch.float16))  # noqa: E731
         steps.append(step(f"{name} in float16", change))
     return steps
-
-
-def _with_tensors(tree: Any, change: Callable[[list[torch.Tensor]], list[Any]]) -> Any:
-    leaves, spec = pytree.tree_flatten(tree)
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    for place, tensor in zip(places, change([leaves[i] for i in places]), strict=True):
-        leaves[place] = tensor
-    return pytree.tree_unflatten(leaves, spec)
 
 
 def _at(tensors: list[torch.Tensor], at: int, change: Callable[[torch.Tensor], torch.Tensor]) -> list[torch.Tensor]:

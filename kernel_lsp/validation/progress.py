@@ -87,7 +87,8 @@ def verdict_of(referee: Referee, status: str, reason: str, line: int | None) -> 
     limits = plan.ordered([*referee.progress.limits, *referee.oracle.limits, *referee.trial.limits, *referee.of_timing])
     sides: list[schema.Side] = []
     if status == "ok" and not any(step.kind == "sides" for step in referee.progress.deferred):
-        limits, sides = plan.ordered([*limits, *conditions.limits(referee)]), conditions.sides(referee)
+        sides = conditions.sides(referee)
+        limits = plan.ordered([*limits, *conditions.limits(referee, sides)])
     if keeps := packed_weights.keeps(referee.trial.text()):
         limits.insert(0, packed_weights.LIMIT)
     if referee.progress.deferred:

@@ -9,7 +9,7 @@ import torch
 
 from kernel_lsp.validation import plan
 from kernel_lsp.validation.conditions import ORDERED, Comparison, Watching
-from kernel_lsp.validation.inputs import Inputs, Leaf
+from kernel_lsp.validation.inputs import Inputs, Leaf, is_integer
 from kernel_lsp.validation.side_values import MOST_CHANGED, Tried, with_tensors
 from kernel_lsp.validation.trees import tensors_of
 from kernel_lsp.validation.work import Work
@@ -39,7 +39,7 @@ class Constants(Watching):
         """``out``."""
         if comparison in self._wanted and comparison.operator in (*ORDERED, "isin"):
             tensors = [t for t in args[:2] if isinstance(t, torch.Tensor)]
-            integers = any(_is_integer(t) for t in tensors)
+            integers = any(is_integer(t.dtype) for t in tensors)
             values = self.of_integers if integers else self.of_floats
             for operand in sorted(args[:2], key=lambda o: o.numel() if isinstance(o, torch.Tensor) else 0):
                 values += [value for value in _values(operand) if value not in values]
@@ -54,7 +54,7 @@ def trees(referee: Referee, step: plan.Step, constants: Constants) -> Iterator[T
     What lies outside of the example's least and greatest value is ``beyond``: the module may read there.
     """
     inputs, sizes = referee.inputs, dict(step.sizes or {})
-    which = [i for i, leaf in enumerate(inputs.leaves) if leaf.example.numel() and _is_integer(leaf.example)]
+    which = [i for i, leaf in enumerate(inputs.leaves) if leaf.example.numel() and is_integer(leaf.example.dtype)]
     if not which or not constants.of_integers:
         return
     groups = [[i] for i in which[:MOST_CHANGED]] + ([which] if len(which) > 1 else [])
@@ -118,7 +118,3 @@ def _values(operand: Any) -> list[int]:
 
 def _holds(dtype: torch.dtype, value: int) -> bool:
     return torch.iinfo(dtype).min <= value <= torch.iinfo(dtype).max
-
-
-def _is_integer(tensor: torch.Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)

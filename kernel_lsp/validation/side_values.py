@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import conditions, plan, state
 from kernel_lsp.validation.conditions import Comparison, Watching
-from kernel_lsp.validation.trees import tensors_of
+from kernel_lsp.validation.trees import filled, tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -73,8 +72,7 @@ def changed(tree: Any, change: Callable[[int, torch.Tensor], torch.Tensor]) -> A
 
 def with_tensors(tree: Any, change: Callable[[int, torch.Tensor], torch.Tensor]) -> Any:
     """A tree with other tensors in place of its own. ``change`` gets each one's number."""
-    found = iter([change(i, t) for i, t in enumerate(tensors_of(tree))])
-    return pytree.tree_map(lambda v: next(found) if isinstance(v, torch.Tensor) else v, tree)
+    return filled(tree, [change(i, t) for i, t in enumerate(tensors_of(tree))])
 
 
 def _alike(tree: Any, sign: float, noise: float) -> Any:
@@ -135,8 +133,7 @@ def _moved(
     oracle = referee.oracle
     leaves = [t.detach().clone().requires_grad_(t.is_floating_point()) for t in tensors_of(tree)]
     wanted = [t for t in leaves if t.requires_grad]
-    given = iter([t.clone() for t in leaves])  # a forward may write to its inputs
-    args, kwargs = pytree.tree_map(lambda v: next(given) if isinstance(v, torch.Tensor) else v, tree)
+    args, kwargs = filled(tree, [t.clone() for t in leaves])  # a forward may write to its inputs
     try:
         with torch.enable_grad(), state.unchanged(oracle.module), oracle.around(), _Operands(comparison) as operands:
             oracle.put_in_mode(oracle.module, False)

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_lsp.validation import chunks, compare, rounded_products
 from kernel_lsp.validation.rounded import Rounded
-from kernel_lsp.validation.trees import tensors_of
+from kernel_lsp.validation.trees import filled, tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.oracle import Oracle, Reference
@@ -137,8 +136,7 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
                 break
     if any(_differ(mine[i], before) for i, before in zip(differ, (tensors_of(out)[i] for i in differ), strict=True)):
         referee.progress.limits.append(OTHERS)
-    again = iter(mine)
-    return pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
+    return filled(out, mine)
 
 
 def part(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> bool:

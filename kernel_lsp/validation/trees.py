@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -36,6 +37,20 @@ def _doubled(value: Any) -> Any:
 def copied(tree: Any) -> Any:
     """The tensors of a tree in memory of their own, without history."""
     return pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, tree)
+
+
+def on_cpu(tree: Any) -> Any:
+    """The tensors of a tree on the CPU."""
+    return pytree.tree_map(lambda v: v.cpu() if isinstance(v, torch.Tensor) else v, tree)
+
+
+def filled(tree: Any, values: Iterable[Any]) -> Any:
+    """A tree with ``values`` in place of its tensors, in order."""
+    leaves, spec = pytree.tree_flatten(tree)
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    for place, value in zip(places, values, strict=True):
+        leaves[place] = value
+    return pytree.tree_unflatten(leaves, spec)
 
 
 def without_memory(tree: Any) -> Any:

@@ -239,7 +239,7 @@ def _time(
             one.mixed = (elsewhere[name] + weight * one.timing.median) / (calls + weight)
     fastest = tried[int(found["fastest"])]
     if problem:
-        fastest.reason = f"while it is timed it computes something else: {problem}"
+        fastest.reason = f"{measuring.MEANWHILE}: {problem}"
         if found["fastest"] != "0":  # not the validated one: another schedule may be right and fast
             others = [name for name in names if name != found["fastest"]]
             return _time(referee, tried, others, calls_of, specimen, rates)
