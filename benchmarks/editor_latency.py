@@ -140,14 +140,16 @@ def p95(call: Callable[[], Any], count: int, before: Callable[[], Any] = lambda:
     return statistics.quantiles(times, n=20)[-1]
 
 
-def change_to_lens(document: Document, count: int) -> tuple[float, float]:
+def change_to_lens(document: Document, count: int, keep_busy: Callable[[], None]) -> tuple[float, float]:
     """The 95th percentiles, in milliseconds: a class is typed → the lenses show it; → the client is told to refresh.
 
     Of changes that are further from any request to refresh, also one about a job, than two of them have to be.
+    ``keep_busy`` is called before each: the job before may be over.
     """
     shown, told = [], []
     for i in range(count):
         document.client.forget_notes()
+        keep_busy()
         while document.client.wait_for("workspace/codeLens/refresh", REQUEST_SECONDS) is not None:
             pass  # the next request would have to wait for this one
         line = random.choice(document.lines)
@@ -198,8 +200,7 @@ def latencies(document: Document, when: str, count: int, keep_busy: Callable[[],
             f"code lens p95, {when}", p95(document.lens, count, keep_busy), "ms", 20, f"{len(document.lens())} lenses"
         ),
     ]
-    keep_busy()
-    shown, told = change_to_lens(document, max(count // 2, 5))
+    shown, told = change_to_lens(document, max(count // 2, 5), keep_busy)
     figures.append(Figure(f"change → lens answered p95, {when}", shown, "ms", 100))
     figures.append(Figure(f"change → lens refresh sent p95, {when}", told, "ms", 100))
     return figures
