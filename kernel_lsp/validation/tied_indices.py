@@ -2,7 +2,8 @@
 
 The module runs again, in its own dtype and in float64, while the operators are watched that choose elements (argmax, topk, sort). A
 result that holds what one of them gave is an index into that one's values. A candidate's index is as good as eager's where float64's
-values differ by no more than a result of such a kind may be off (compare). Where forward casts to float32 by itself, float64's values have
+values differ by no more than a result of such a kind may be off (compare), or by no more than ``compare.FACTOR`` times what rounding
+moved those two values by: a row's largest value may be a sum near zero of numbers that are not. Where forward casts to float32 by itself, float64's values have
 its rounding, too; then two such results may differ. Where nothing was rounded on the way to the values nothing is allowed, and where
 torch promises the first of equal elements, elements that are equal in both precisions are no choice.
 
@@ -42,7 +43,8 @@ class _Choice:
     """A call of such an operator. ``values``: [..., n], and ``indices``: [..., k], which were along ``dim`` (None: of all elements).
 
     ``result``: as it was given, not a copy. ``promised``: whether that is the first of equal elements. ``rounded``: whether ``values`` were
-    (rounded.py). ``explained``: the relative error of ``values`` that the precision explains which was asked for.
+    (rounded.py). ``explained``: the relative error of ``values`` that the precision explains which was asked for. ``moved``: by how much
+    rounding moves each value at most, like ``values``; None where that is not known.
     ``exact``: the same choice in float64. ``follows``: it comes after a choice in which eager and float64 differ.
     """
 
@@ -54,6 +56,7 @@ class _Choice:
     promised: bool
     rounded: bool
     explained: float = 0.0
+    moved: torch.Tensor | None = None
     exact: _Choice | None = None
     follows: bool = False
 
@@ -188,13 +191,30 @@ def _choices(
         with rounded_products.rounding(precision, sample), _Watching() as rounded:
             oracle.exact(tree, train, reference.drawn)
         pairs = [[one.values for one in which.found] for which in (rounded, wide)]
-        for one, error in zip(wide.found, compare.each_error(*pairs), strict=True):
+        for one, values, error in zip(wide.found, pairs[0], compare.each_error(*pairs), strict=True):
             one.explained = max(one.explained, min(error, rounded_products.MOST))
+            one.moved = _farther(one, values)
     follows = False
     for one, exact in zip(eager.found, wide.found, strict=True):
+        exact.moved = _farther(exact, one.values)
         one.exact, one.follows = None if follows else exact, follows
         follows = follows or not torch.equal(one.indices, exact.indices)
     return eager.found, again
+
+
+def _farther(exact: _Choice, values: torch.Tensor) -> torch.Tensor | None:
+    """The larger of ``exact.moved`` and the distance of its values to ``values``, of equal shape; None for integers.
+
+    ``MOST`` of an element and of the median of all is the most: beyond it rounding has tipped a comparison.
+    """
+    if not exact.values.dtype.is_floating_point:
+        return None
+    size = exact.values.abs()
+    finite = size[torch.isfinite(size)]
+    usual = finite.median() if finite.numel() else size.new_zeros(())
+    moved = (values.to(size.dtype) - exact.values).abs().nan_to_num(0.0, 0.0, 0.0)
+    moved = moved.minimum(rounded_products.MOST * (size + usual))
+    return moved if exact.moved is None else torch.maximum(exact.moved, moved)
 
 
 def _places(whole: torch.Tensor, part: torch.Tensor) -> torch.Tensor | None:
@@ -229,6 +249,9 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     good = _same(chosen, best)
     if share := _allowed(choice):
         good |= _near(chosen, best, share)
+        if right.moved is not None:
+            reach = right.moved.gather(-1, at) + right.moved.gather(-1, right.indices)
+            good |= (chosen - best).abs() <= compare.FACTOR * reach
     good &= found == at
     if choice.promised:
         equal = _same(choice.values.gather(-1, at), choice.values.gather(-1, choice.indices))

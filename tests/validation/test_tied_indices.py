@@ -24,13 +24,13 @@ class Chooses(torch.nn.Module):
         return self.how(x if self.divisor is None else x / self.divisor)
 
 
-def settled(how, x, mine, wide=True, divisor=3):
-    """What is compared in place of ``mine``, and eager's own; ``wide``: with float64."""
+def settled(how, x, mine, wide=True, divisor=3, precision="strict"):
+    """What is compared in place of ``mine``, and eager's own; ``wide``: with float64. ``precision``: that was asked for."""
     oracle = Oracle(Chooses(how, divisor), [])
     reference = oracle.answer(((x,), {}))
     if not wide:
         reference.exact = None
-    referee = SimpleNamespace(oracle=oracle, held_to="strict", progress=SimpleNamespace(limits=[]))
+    referee = SimpleNamespace(oracle=oracle, held_to=precision, progress=SimpleNamespace(limits=[]))
     found = tied_indices.settled(referee, mine, reference, ((x,), {}), False)
     same = all(map(torch.equal, tensors_of(found), tensors_of(mine)))
     assert (tied_indices.OTHERS in referee.progress.limits) == (not same)
@@ -100,6 +100,15 @@ def test_large_numbers_of_a_mask_do_not_count_as_the_scale():
     masked = torch.tensor([False, False, False, True, False])
     found, eager = settled(lambda v: v.masked_fill(masked, -1e9).argmax(), ROW, torch.tensor(0))
     assert (found.item(), eager.item()) == (0, 2)
+
+
+def test_a_largest_value_near_zero_has_the_rounding_of_the_products_it_is_a_sum_of():
+    weight = torch.tensor([[4.0, 4.0, 4.0, 0.0, 0.0], [-4.0, -4.0004, -4.1, -4.0, -5.0]])
+    how = lambda x: (x @ weight.to(x.dtype)).argmax(-1)  # noqa: E731
+    x = torch.tensor([[3.0, 3.0]])  # the products: 0, -0.0012, -0.3, -12 and -15
+    for mine, precision, good in ((1, "tf32", True), (2, "tf32", False), (1, "strict", False)):
+        found, eager = settled(how, x, torch.tensor([mine]), divisor=None, precision=precision)
+        assert torch.equal(found, eager) == good, (mine, precision)
 
 
 def test_integers_that_are_no_indices_are_left_as_they_are():

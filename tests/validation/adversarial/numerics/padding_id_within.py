@@ -2,6 +2,6 @@
 
 from tests.validation.adversarial.material_of_integers import of_tokens
 
-_OTHERS = "torch.randint(0, 1000, (4, 24)).apply_(lambda i: i + (i == 500))"
+_OTHERS = "(lambda ids: ids + (ids == 500))(torch.randint(0, 1000, (4, 24)))"
 MODULE, KERNEL = of_tokens("1.0", _OTHERS)
 EXPECTED = {"wrong"}
