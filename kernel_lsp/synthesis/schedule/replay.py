@@ -20,8 +20,7 @@ from .target import Target
 LAUNCH, OPERATOR, REPLAY, COPY, NODE = 20e-6, 12e-6, 15e-6, 5e-6, 1e-6
 #: of a kernel for what float16 does not hold, which nearly always ends at once (docs/performance.md)
 _ENDS = 3e-6
-#: By how much a host may be slower: a launch took 22 and 43 µs on two machines with an H100 (docs/performance.md). Seconds for which a GPU that is busy
-#: hides that.
+#: By how much a host may be slower: a launch took 22 and 43 µs on two machines with an H100. Seconds for which a GPU that is busy hides that.
 _SLOWER, _HIDDEN = 2.0, 100e-6
 #: what a graph cannot have: random numbers, a wait for values or for sizes
 _REFUSED = (
