@@ -19,12 +19,13 @@ def test_links_and_images_are_made_absolute_and_what_is_no_link_stays(tmp_path: 
     readme = tmp_path / "README.md"
     text = (
         "[a](docs/a.md#part) ![b [c]](./docs/b.svg) [d](https://d.example) [e](#use-it) [m](mailto:x@d.example)\n"
-        "[![f](docs/f.svg)](docs/f.md)\n```\nx = y[0](z.md)\n```\n`.[worker]`\n"
+        "[![f](docs/f.svg)](docs/f.md)\n```\nx = y[0](z.md)\n```\n`.[worker]`\n\n[over two\nlines](docs/g.md)\n"
     )
     readme.write_text(text)
     assert rewritten(readme, BASE, IMAGES) == (
         f"[a]({BASE}/docs/a.md#part) ![b [c]]({IMAGES}/docs/b.svg) [d](https://d.example) [e](#use-it) [m](mailto:x@d.example)\n"
-        f"[![f]({IMAGES}/docs/f.svg)]({BASE}/docs/f.md)\n```\nx = y[0](z.md)\n```\n`.[worker]`\n"
+        f"[![f]({IMAGES}/docs/f.svg)]({BASE}/docs/f.md)\n```\nx = y[0](z.md)\n```\n`.[worker]`\n\n"
+        f"[over two\nlines]({BASE}/docs/g.md)\n"
     )
 
 

@@ -45,15 +45,21 @@ def relative(text: str) -> list[str]:
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> Iterator[str]:
-    """The text's lines, those outside of fenced code changed."""
-    fence = ""
+    """The text, paragraph by paragraph, since a link may go on in the next line; those outside of fenced code changed."""
+    fence, paragraph = "", ""
     for line in text.splitlines(keepends=True):
         mark = _FENCE.match(line)
+        if not fence and not mark and line.strip():
+            paragraph += line
+            continue
+        if paragraph:
+            yield change(paragraph)
+            paragraph = ""
         if mark and (not fence or mark.group(1) == fence):
             fence = "" if fence else mark.group(1)
-            yield line
-        else:
-            yield line if fence else change(line)
+        yield line
+    if paragraph:
+        yield change(paragraph)
 
 
 if __name__ == "__main__":
