@@ -353,9 +353,9 @@ def _scheduled(
             if any(text == known.source for known in result):
                 continue
             candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
-            precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product | Chained)]
+            products = [schedule for schedule in chosen.values() if isinstance(schedule, Product | Chained)]
             candidate.precision = graph.precision
-            candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
+            candidate.arithmetic = ", ".join(found.rounded) or (products[0].arithmetic if products else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)
     return result, offered[0][1]

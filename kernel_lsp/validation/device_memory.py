@@ -47,6 +47,26 @@ def _check(status: int, what: str) -> None:
         raise Unsupported(f"{what} failed with CUDA error {status}")
 
 
+#: ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE`` (CUDA driver API)
+_PERSISTING = 6
+
+
+def cache_set_aside() -> int | None:
+    """Bytes of L2 that this process keeps for persisting accesses; None where there is no context, or no driver that knows.
+
+    Waits for what the current stream has to do.
+    """
+    if not torch.cuda.is_initialized():
+        return None
+    torch.cuda.current_stream().synchronize()  # makes sure that there is a context
+    count = ctypes.c_size_t()
+    try:
+        status = _driver().cuCtxGetLimit(ctypes.byref(count), _PERSISTING)
+    except (OSError, AttributeError):
+        return None
+    return None if status else count.value
+
+
 def _wrap(pointer: int, count: int, device: torch.device) -> torch.Tensor:
     return torch.as_tensor(_Address(pointer, count), device=device)
 

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import torch
 import torch.utils.benchmark
 
+from kernel_lsp.validation.device_memory import cache_set_aside
+
 Owners = list[tuple[str, Any]]
 
 
@@ -68,6 +70,8 @@ def flags() -> dict[str, Any]:
     }
     for name in sorted(n for n in hooks if n.startswith("_global_") and n.endswith("hooks")):
         found[f"torch.nn.modules.module.{name}"] = len(hooks[name])
+    if (count := cache_set_aside()) is not None:
+        found["the part of L2 that is set aside"] = count
     return found
 
 
@@ -126,4 +130,4 @@ class Fingerprints:
             found += [name for name, value in one.functions.items() if now.get(name, missing) is not value]
         found += _hidden(self.known, [(one.name, one.owner) for one in touched])
         flags_now = flags()
-        return found + [name for name, value in self.flags.items() if flags_now[name] != value]
+        return found + [name for name, value in self.flags.items() if flags_now.get(name) != value]

@@ -1,7 +1,8 @@
 """Contractions (matrix products, einsum, convolution): tiled, grouped tile order, masked edges, operands in any stride, prologue and epilogue fused.
 
 float32 products are computed to float32 accuracy: ``tf32x3`` splits each operand into two tf32 parts and adds
-three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6`` uses three bfloat16 parts.
+three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6`` uses three bfloat16 parts; ``halved_tiles.py`` has two
+float16 parts.
 
 float8 products are added up in float32, but tensor cores have about 14 bits for the sum until a kernel takes it from them
 (Hopper; Liu et al., "DeepSeek-V3 Technical Report", 2024, section 3.3.2). ``Product.restart`` says after how many summed elements.
@@ -39,6 +40,7 @@ from ..passes.float8_products import of_float8
 from .convolution_axes import in_words, part_names
 from .extents import alternating, contract_atoms, exchanged, multiplied, total
 from .folding import folded_side, length_of_windows, lines_of_result, of_product
+from .halved_tiles import in_halves
 from .line_tiles import in_lines
 from .operand_tiles import Parts, operand_tiles
 from .planes import planes_together
@@ -194,6 +196,8 @@ def contract(
         program.tiling = (
             f"{only}Each program computes {tile.m} x {tile.n} tiles{of}, one after another, {steps} along K."
         )
+    if tile.halves:
+        program.tiling += " Each step splits its float32 tiles into a high and a low float16 half."
     named = [[part for a in group if (part := program.part_names.get(a))] for group in (atoms.rows, atoms.cols, depth)]
     program.axes = in_words(*named)
     if alternate:
@@ -236,7 +240,8 @@ def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:
     if _end_early(op, at, outer, tile):
         lengths = _lengths(op, at, Builder(domain, parts.axes, arguments, parts.stored, {}))
         op = _without_what_ends_early(op)
-    whole = dataclasses.replace(tile, restart=0) if eighths or (tile.together and not op.raised) else tile
+    in_steps = eighths or tile.halves or (tile.together and not op.raised)  # a sum begins again in each step, or never
+    whole = dataclasses.replace(tile, restart=0) if in_steps else tile
     scaled = 1.0 if tile.together else op.scaled
     walk = summation(program, whole, ends["K"], domain, depth, outer, scaled, lengths)
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
@@ -246,6 +251,10 @@ def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:
         return planes_together(parts, op, at, walk, loop, acc, zeros)
     terms = operand_tiles(parts, op, at, walk, (walk.along((1, 2)), walk.along((0, 2))), loop)
     precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
+    if tile.halves:
+        assert precision is not None
+        in_halves(parts, op, at, walk, loop, terms, acc, zeros, precision)
+        return acc
     if tile.precision == "tf32":
         terms = _nearest(terms, op.nearest)
     if eighths and tile.restart:

@@ -147,7 +147,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints, st
     summed = places * -(-k // places // schedule.k) * schedule.k
     share = 1.0 if schedule.flat else share_of_places(kernel.product, hints)
     operations = int(share * 2 * programs * schedule.m * schedule.n * summed * products)
-    rate = target.rate(multiplied_as(dtype, schedule.precision))
+    rate = target.rate("float16" if schedule.halves else multiplied_as(dtype, schedule.precision))
     shared = (schedule.m * left + schedule.n * right) * schedule.k * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
     launched = min(programs, schedule.programs or programs)

@@ -50,7 +50,7 @@ def one_for_none(arguments: Arguments, name: str, most: Expr, statements: list[S
     return found
 
 
-def halves(arguments: Arguments, value: Expr, name: str, split: Ref, statements: list[Statement]) -> tuple[Ref, Ref]:
+def halves(arguments: Arguments, value: Expr, name: str, split: Expr, statements: list[Statement]) -> tuple[Ref, Ref]:
     """The low and the high half of float32 in float16, the low one times ``split``, which is ``RAISED``."""
     if not isinstance(value, Ref):
         value = assigned(arguments, f"{name}_scaled", value, statements)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sympy
 import torch
 
@@ -13,7 +15,11 @@ from ..kernel.domain import Domain
 from ..kernel.ir import Apply, Axis, Expr, FoldAxis, Load, Number, ProgramId, Ref, Variable, apply
 from ..kernel.statements import Set, Statement, Store
 from .elementwise import blocked, mask_of
+from .operand_tiles import strides
 from .program import fixed, set_all
+
+#: An axis's place among a tile's dimensions, and how many there are; None: it is the only one.
+Lane = tuple[int, int] | None
 
 
 def note_samples(
@@ -38,42 +44,83 @@ def note_samples(
     ``at``: the index of each of the product's letters; ``depth``: the summed atoms; ``axes``: those that the program's place gives; ``blocks``: how many
     rows and columns a tile has; ``earlier``: the statements before.
     """
-    zero: Expr = Apply("mul", (total, Number(0.0)), torch.float32)  # NaN where a sum is not finite
-    for place, axis in ((1, cols), (0, rows)):
-        zero = FoldAxis("sum", zero, axis, place, False, False, torch.float32)
-    finite = Ref(arguments.variable("finite"))
     found: list[Statement] = []
-    sides = (("rows", "row_block", "M", "column"), ("cols", "col_block", "N", "row"))
-    for sample, side, (name, block, size, other), letters in zip(
-        samples, (rows, cols), sides, (op.left_axes, op.right_axes), strict=False
-    ):
+    finite = Ref(arguments.variable("finite"))
+    told = Set(finite.variable, apply("eq", zero_if_finite(total, rows, cols), Number(0.0), dtype=torch.bool))
+    for sample, of, letters in zip(samples, ("rows", "cols"), (op.left_axes, op.right_axes), strict=False):
         assert isinstance(sample.op, Sample)
-        operand = sample.op.operand
-        some, one = Axis(fixed(f"some_{name}"), side.atoms, "tile"), Axis(fixed(other), depth, "grid")
-        found += set_all(
-            (some.variable, blocked(Ref(fixed(block)), blocks[size], some)),
-            mask_of(some, "some_mask", ends[size]),
-            (one.variable, apply("mod_int", ProgramId(0), ends["K"])),
-        )
-        builder = Builder(domain, [*axes, one, some], arguments, stored, {})
-        builder.before, builder.beside = loaded([*earlier, *found]), "sample"
+        side = rows if of == "rows" else cols
         letters = letters.replace(op.planes, "") if op.planes else letters
-        index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
-        builder.count(operand, index)
-        elements = spread(builder.value(operand, index), some)
-        if elements.pad != 0:
-            assert some.mask is not None
-            elements = masked(elements, some.mask, 0.0, torch.float32)
-        magnitude = FoldAxis("max", Apply("abs", (elements,), torch.float32), some, 0, False, False, torch.float32)
+        before = [*earlier, *found]
+        statements, magnitude = largest_of_some(
+            sample.op.operand, letters, at, of, side, depth, axes, blocks, ends, arguments, domain, stored, before
+        )
+        found += statements
         peak = arguments.variable("peak")
         pointer = arguments.outputs[sample]
         known = Load(pointer, Number(0), (), 0.0, torch.float32)
         more = apply("gt", Ref(peak), known, dtype=torch.bool)  # most programs need not wait for the others
-        found += builder.lines
         if sample is samples[0]:
-            found.append(Set(finite.variable, apply("eq", zero, Number(0.0), dtype=torch.bool)))
+            found.append(told)
         found += [
             Set(peak, Apply("where", (finite, magnitude, Number(float("inf"))), torch.float32)),
             Store(pointer, Number(0), Ref(peak), (more,), atomic=True),
         ]
     return found
+
+
+def zero_if_finite(total: Ref, rows: Axis, cols: Axis) -> Expr:
+    """0 where all sums of a tile are finite, else NaN."""
+    zero: Expr = Apply("mul", (total, Number(0.0)), torch.float32)
+    for place, axis in ((1, cols), (0, rows)):
+        zero = FoldAxis("sum", zero, axis, place, False, False, torch.float32)
+    return zero
+
+
+def largest_of_some(
+    operand: Value,
+    letters: str,
+    at: dict[str, sympy.Expr],
+    of: str,
+    side: Axis,
+    depth: list[sympy.Symbol],
+    axes: list[Axis],
+    blocks: dict[str, Variable],
+    ends: dict[str, Expr],
+    arguments: Arguments,
+    domain: Domain,
+    stored: set[Value],
+    earlier: list[Statement],
+    strided: Collection[Value] = (),
+    places: Variable | None = None,
+) -> tuple[list[Statement], FoldAxis]:
+    """The largest magnitude of an operand's elements in a tile's rows or columns, ``of``, at some places of the sum; and the statements that it needs.
+
+    Each program takes other places: one, or as many as ``places`` says. ``letters``: of the operand's dimensions, of which ``at`` has the indices;
+    ``side``: the tile's axis of them; ``strided``: what is addressed by its own strides; the others as for ``note_samples``.
+    """
+    block, size, other = ("row_block", "M", "column") if of == "rows" else ("col_block", "N", "row")
+    some, one = Axis(fixed(f"some_{of}"), side.atoms, "tile"), Axis(fixed(other), depth, "tile" if places else "grid")
+    lanes: tuple[Lane, Lane] = (None, None) if places is None else ((0, 2), (1, 2))
+    at_places = ProgramId(0) if places is None else blocked(ProgramId(0), places, one, lanes[1])
+    found = set_all(
+        (some.variable, blocked(Ref(fixed(block)), blocks[size], some, lanes[0])),
+        mask_of(some, "some_mask", ends[size]),
+        (one.variable, apply("mod_int", at_places, ends["K"])),
+    )
+    builder = Builder(domain, [*axes, *((one, some) if places is None else (some, one))], arguments, stored, {})
+    builder.strided = {v: strides(v, arguments) for v in strided}
+    builder.before, builder.beside = loaded([*earlier, *found]), "sample"
+    index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
+    builder.count(operand, index)
+    elements = spread(builder.value(operand, index), some)
+    if places is not None:
+        elements = spread(elements, one)
+    if elements.pad != 0:
+        assert some.mask is not None
+        elements = masked(elements, some.mask, 0.0, torch.float32)
+    sizes: Expr = Apply("abs", (elements,), torch.float32)
+    if places is not None:
+        sizes = FoldAxis("max", sizes, one, 1, False, False, torch.float32)
+    magnitude = FoldAxis("max", sizes, some, 0, False, False, torch.float32)
+    return [*found, *builder.lines], magnitude

@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import torch
 
-from ..graph.sizes import power_of_two_within
+from ..graph.sizes import ONE, power_of_two_within
 from ..graph.value import Contract, Value, numel, viewed
 from ..kernel.execution_plan import Hints, hint
 from ..passes.float8_products import of_float8
+from ..passes.planes import rearranged
 from ..passes.tile_parts import PIXELS
 from ..passes.tile_sums import TileSums
 from .chain_space import most_columns
@@ -68,7 +69,43 @@ def planes_pay(op: Contract, target: Target, hints: Hints, kept: Kept = lambda o
     """
     multiplied = 3 * _operations(op, hints)
     with_planes = _splitting(op, target, hints, kept) + multiplied / (REACHED * target.rate("float16"))
-    return with_planes < multiplied / (REACHED_SPLIT * target.rate("tf32"))
+    return with_planes < _in_one_kernel(op, target, hints)
+
+
+def _in_one_kernel(op: Contract, target: Target, hints: Hints) -> float:
+    """Seconds that a float32 product's operations take in a kernel that splits its tiles, into TF32 or float16."""
+    split, halved = _split(op, target, hints)
+    return min(split, halved) if can_be_halved(op, hints) else split
+
+
+def _split(op: Contract, target: Target, hints: Hints) -> tuple[float, float]:
+    """The same in TF32, and in float16."""
+    multiplied = 3 * _operations(op, hints)
+    return multiplied / (REACHED_SPLIT * target.rate("tf32")), multiplied / (REACHED_SPLITTING * target.rate("float16"))
+
+
+#: Summed elements from which, and rows and columns from which, tiles are split into float16; float32 numbers that are read at once; seconds that this
+#: has to save.
+_LEAST_SUM, _LEAST_TILE, _READ_AT_ONCE, _LEAST_GAIN = 64, 16, 4, 1e-6
+
+
+def can_be_halved(op: Contract, hints: Hints) -> bool:
+    """Whether its tiles may be split into float16: no convolution, rows that are read 16 bytes at once, and enough for tensor cores and their rounding."""
+    if op.convolves or op.outer:
+        return False
+    lengths = [rearranged(operand)[0].shape[-1] for operand in (op.left, op.right) if operand.shape]
+    if any(length != ONE and length.subs(hints) % _READ_AT_ONCE for length in lengths):
+        return False
+    sides = ((True, False), (False, True))
+    sizes = [math.prod(hint(op.size(x), hints) for x in op.axes if op.varies(x) == side) for side in sides]
+    summed = math.prod(hint(op.size(x), hints) for x in op.summed)
+    return summed >= _LEAST_SUM and min(sizes) >= _LEAST_TILE
+
+
+def halves_pay(op: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a float32 product in one kernel takes less time with its tiles split into float16 than into TF32."""
+    split, halved = _split(op, target, hints)
+    return can_be_halved(op, hints) and split - halved > _LEAST_GAIN
 
 
 def _splitting(op: Contract, target: Target, hints: Hints, kept: Kept) -> float:
@@ -95,7 +132,7 @@ def thin_pays(op: Contract, target: Target, hints: Hints) -> bool:
     multiplied, memory = 3 * _operations(op, hints), _memory(op, target, hints)
     planes = sum(2 * bytes_of(operand, hints) for operand in (op.left, op.right)) / target.bandwidth
     before = max(memory, multiplied / (REACHED * target.rate("float16"))) + planes + 5 * LAUNCH
-    as_it_is = max(memory, multiplied / (REACHED_SPLIT * target.rate("tf32")))
+    as_it_is = max(memory, _in_one_kernel(op, target, hints))
     return min(_in_tiles(op, target, hints)) < min(before, as_it_is)
 
 

@@ -164,6 +164,7 @@ class Product:
     its channels as along one sum, so that only the last step is not full; else each place, or line of places, begins a step. ``joined``: a
     program computes two phases of a transposed convolution whose results alternate in memory, and stores them together. ``together``: a step
     reads both planes of each operand and takes all products of them; else a loop takes one product of planes after the other.
+    ``halves``: each step splits float32 into float16 halves; ``precision`` is for tiles whose numbers float16 does not hold.
     ``programs``: at most so many, each of which takes one tile after another; 0: one for each tile.
     """
 
@@ -179,15 +180,21 @@ class Product:
     flat: bool = False
     joined: bool = False
     together: bool = False
+    halves: bool = False
     programs: int = 0
 
     def __str__(self) -> str:
         exchanged = " exchanged" if self.exchanged else ""
         how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {_stages(self.stages)}"
         how += ", one sum over all places" * self.flat + ", phases in pairs" * self.joined
-        how += ", planes together" * self.together
+        how += ", planes together" * self.together + ", float16 halves" * self.halves
         how += f", {self.programs} programs at most" * bool(self.programs)
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
+
+    @property
+    def arithmetic(self) -> str:
+        """How float32 is multiplied, in words."""
+        return "float16 halves" if self.halves else self.precision
 
 
 @dataclass(frozen=True)
@@ -210,6 +217,11 @@ class Chained:
     def __str__(self) -> str:
         how = f"{self.m} rows, {self.n} keys at a time, {_warps(self.warps)}, {_stages(self.stages)}"
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
+
+    @property
+    def arithmetic(self) -> str:
+        """How float32 is multiplied, in words."""
+        return self.precision
 
 
 @dataclass(frozen=True)

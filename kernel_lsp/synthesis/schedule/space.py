@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import torch
+
 from ..graph.value import Contract, Partial, numel
 from ..kernel.execution_plan import Hints, Kernel, hint
 from ..kernel.reads import calls_library
@@ -34,9 +36,11 @@ from .extents import (
     transposed_atoms,
 )
 from .folding import whole_tiles
+from .halved_space import halved
 from .line_space import by_lines
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
+from .rewritings import halves_pay
 from .row_passes import passes
 from .schedules import RESTART, Cooperative, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
@@ -200,6 +204,10 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     if op.outer or op.exact is not None:
         around, products = (math.prod(hint(op.size(x), hints) for x in letters) for letters in (op.outer, op.planes))
         return _walked(kernel, m, n, k // around, k // products, batch, dtype.itemsize, target, hints)
+    split: list[Product] = []
+    # A tile of whole rows, or columns, is too wide for registers beside its halves.
+    if dtype == torch.float32 and not (op.tf32 or kernel.folds) and halves_pay(op, target, hints):
+        split = [_fitted(tile, m, n, k, dtype.itemsize, target) for tile in halved(m, n, batch, target)]
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -220,7 +228,8 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
         else tile
         for tile in fitted
     ]
-    return list(dict.fromkeys(fitted))
+    fitted = list(dict.fromkeys(fitted))
+    return [*dict.fromkeys(split), *([fitted[0], fitted[-1]] if split else fitted)]  # the last one errs the least
 
 
 #: Elements of a sum in a step, of which the best is taken; elements that take as long as what a step takes beside them, an estimate; by

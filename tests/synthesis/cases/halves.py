@@ -109,6 +109,36 @@ class ThinWeight(nn.Module):
 
 CASES["thin_weight_huge"] = Case(ThinWeight, lambda n: [r(9 + n, 72)], init=(1e6, (71, 3)), **THIN)
 CASES["thin_weight_tiny"] = Case(ThinWeight, lambda n: [r(9 + n, 72)], init=(1e-8, slice(None)), **THIN)
+# One kernel, which splits both operands in each step, and sums a tile again where float16 does not hold its numbers.
+STEPS = {"in_steps": True, "kernels": 1}
+case("split_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 72), r(72, 40)], **STEPS)
+case("split_mm_turned", lambda self, x, y: x.mT @ y.mT, lambda n: [r(72, 33 + n), r(40, 72)], **STEPS)
+case("split_mm_strided", lambda self, x, y: x @ y, lambda n: [r(33 + n, 144)[:, ::2], r(2, 72, 40)[1]], **STEPS)
+case("split_bmm_of_sums", lambda self, x, y: torch.bmm(x, y), lambda n: [r(3, 17, 64 + n), r(3, 64 + n, 40)], **STEPS)
+module("split_linear_huge", nn.Linear, (72, 40), lambda n: [r(33 + n, 72) * 1e5], **STEPS)
+module("split_linear_tiny", nn.Linear, (72, 40), lambda n: [r(33 + n, 72) * 1e-8], **STEPS)
+
+
+class SplitGated(nn.Module):
+    """Rows of zeros alone, and one infinite element; what follows reads one of the inputs again."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(72, 40, bias=False)
+
+    def forward(self, gate, up):
+        return torch.relu(self.out(functional.silu(gate) * up)) + gate[:, :40]
+
+
+def _gated(n):
+    gate, up = r(80 + n, 72), r(80 + n, 72)
+    up[64:] = 0.0
+    if n == 3:
+        gate[1, 5] = float("inf")
+    return [gate, up]
+
+
+CASES["split_gated"] = Case(SplitGated, _gated, in_steps=True)
 # Weights that are packed in the first call alone.
 module("kept_linear", nn.Linear, (1104, 24), lambda n: [r(19 + n, 1104)], kernels=4, halves=True, keep=True)
 module(

@@ -37,6 +37,7 @@ class Case:
     thin: Literal["", "one", "both"] = (
         ""  # with ``halves``: products split their larger operand, or both, in their tiles
     )
+    in_steps: bool = False  # products that one kernel multiplies split their operands into float16 in each step
     windows: bool = False  # with ``halves``: convolutions of few channels split their windows in their tiles
     tile_sums: bool = False  # tiles of convolutions reduce their pixels, whether that pays or not
     no_cache: bool = False  # L2 holds nothing of what a row reads by the time that the next one reads it
@@ -80,6 +81,9 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     if case.no_cache:
         with mock.patch.object(space, "shared_by", lambda kernel, hints, l2: shared_by(kernel, hints, 0)):
             return proposed(dataclasses.replace(case, no_cache=False), module, arguments, origin)
+    if case.in_steps:
+        with mock.patch.object(space, "halves_pay", lambda *_: True):
+            return proposed(dataclasses.replace(case, in_steps=False), module, arguments, origin)
     if case.by_lines:
         with mock.patch.object(space, "LEAST_SAVED", -1.0):
             return proposed(dataclasses.replace(case, by_lines=False), module, arguments, origin)

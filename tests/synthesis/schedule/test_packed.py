@@ -25,7 +25,7 @@ def rounded(module: nn.Module, *shapes: tuple[int, ...], keep: bool) -> list[str
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_planes_of_a_weight_that_are_kept_pay_for_smaller_products(keep: bool) -> None:
-    assert rounded(nn.Linear(1024, 1024), (1024, 1024), keep=keep) == (["float16 planes"] if keep else [])
-    assert rounded(nn.Linear(2048, 2048), (1024, 2048), keep=keep) == ["float16 planes"]
-    assert rounded(nn.Linear(512, 512), (512, 512), keep=keep) == []
+    assert rounded(nn.Linear(1536, 1536), (1024, 1536), keep=keep) == (["float16 planes"] if keep else [])
+    assert rounded(nn.Linear(4096, 4096), (2048, 4096), keep=keep) == ["float16 planes"]
+    assert rounded(nn.Linear(1024, 1024), (1024, 1024), keep=keep) == []
     assert rounded(Both(), (1024, 1024), (1024, 1024), keep=keep) == [], "nothing of it is kept"
