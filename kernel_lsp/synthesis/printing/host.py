@@ -356,6 +356,8 @@ class _Printer:
         ]
         if program.num_stages is not None and has_loop(program):
             passed.append(f"num_stages={program.num_stages}")
+        if program.registers:
+            passed.append(f"maxnreg={program.registers}")
         if program.together:
             passed.append("launch_cooperative_grid=True")
         return f"{function.name}[({grid},)]({', '.join(passed)})"

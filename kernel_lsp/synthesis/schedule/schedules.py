@@ -98,13 +98,16 @@ _MOST_OF_WARP = 8192
 class Cooperative:
     """Rows of which several programs take a block each, in registers, and exchange what it comes to, so that a row is read once.
 
-    ``programs``: that are launched at most. ``most``: blocks that a row may have. ``beyond``: what is launched where a row has more.
+    ``programs``: that are launched at most, of which ``at_once`` surely run on each multiprocessor, since a thread gets no more than so many
+    ``registers``. ``most``: blocks that a row may have. ``beyond``: what is launched where a row has more.
     """
 
     block: int
     programs: int
     most: int
     warps: int
+    at_once: int
+    registers: int
     beyond: Passes | None = None
 
     def __str__(self) -> str:

@@ -147,29 +147,34 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     return found
 
 
-#: Elements of a block of a row that programs share, where a program keeps one operand of it, and programs on a multiprocessor, of which two surely run
-#: at once (docs/performance.md).
-_SHARED_BLOCK, _SHARING = 8192, 3
+#: Elements of a block of a row that programs share, where a program keeps one operand of it, and programs that run at once on a multiprocessor; of
+#: half the elements, too. So a thread has 168 and 96 registers (docs/performance.md).
+_SHARED = ((8192, 3), (4096, 5))
+_SHARING_WARPS = 4
 
 
 def _with_shared_rows(
     kernel: Kernel, walked: list[Schedule], length: int, target: Target, hints: Hints
 ) -> list[Schedule]:
     """Also rows that several programs take each; first where that is estimated to save enough."""
-    block = _SHARED_BLOCK // power_of_two(len(kept_operands(kernel, hints)))
-    most = 2 * target.multiprocessors - 1
-    unknown = target.capability is None  # of how many programs run at once whatever the compiler makes of them
-    if unknown or not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
-        return [*walked, Passes(8192, 8)]
+    operands = power_of_two(len(kept_operands(kernel, hints)))
+    known = target.capability is not None  # else nothing is known of how many programs run at once
     varies = not total(kernel.domain, kernel.domain.reduced).is_number
     walk = next(one for one in walked if isinstance(one, Passes)) if varies else None
-    shared: list[Schedule] = [
-        Cooperative(size, many * target.multiprocessors, most, 4, walk)
-        for size, many in ((block, _SHARING), (block // 2, 2 * _SHARING))
-        if -(-length // size) <= most
-    ]
+    shared: list[Schedule] = []
+    for elements, at_once in _SHARED if known and operands <= _MOST_KEPT and is_cooperative(kernel) else ():
+        block, programs = elements // operands, at_once * target.multiprocessors
+        if -(-length // block) < programs:
+            registers = target.registers // (at_once * _SHARING_WARPS * target.warp_size) // 8 * 8
+            shared.append(Cooperative(block, programs, programs - 1, _SHARING_WARPS, at_once, registers, walk))
+    if not shared:
+        return [*walked, Passes(8192, 8)]
     one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (walked[0], shared[0]))
     return [*shared, *walked] if one - other > LEAST_SAVED else [walked[0], *shared, *walked[1:]]
+
+
+#: Operands of a block that a program keeps at the most.
+_MOST_KEPT = 2
 
 
 #: Tiles that are offered of a product whose kernel reduces its rows or columns.

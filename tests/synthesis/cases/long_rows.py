@@ -61,6 +61,14 @@ case(
     steps=ONE_SIZE,
 )
 case(
+    "walked_group_norm",  # a weight for each of three channels of a row
+    lambda self, x, weight, bias: F.group_norm(x, 1, weight, bias),
+    lambda n: [1e3 + r(130, 3, 12_288 + n), r(3), r(3)],
+    tolerance=2e-4,  # of float32 a thousand from zero
+    kernels=1,
+    steps=ONE_SIZE,
+)
+case(
     "walked_var_mean",
     lambda self, x: tuple(_told(v) for v in torch.var_mean(x, 1)),
     lambda n: [_unusual(130, 33_000 + n)],
