@@ -13,10 +13,13 @@ from .row_bytes import streams
 from .schedules import Cooperative, Passes, Schedule
 from .target import Target
 
-#: Elements of a block of a row that programs share, where a program keeps one operand of it, and programs that run at once on a multiprocessor; of
-#: half the elements, too. So a thread has 168 and 96 registers (docs/performance.md).
-_SHARED = ((8192, 3), (4096, 5))
+#: Elements of a block of a row that programs share, where a program keeps one operand of it, and programs that run at once on a multiprocessor. So a
+#: thread has 168 and 96 registers, and the last as many as there are: for what is long to compute (docs/performance.md).
+_SHARED = ((8192, 3), (4096, 5), (8192, 2))
 _SHARING_WARPS = 4
+
+#: The most registers that a thread can have.
+_OF_THREAD = 255
 
 #: Operands of a block that a program keeps at the most.
 _MOST_KEPT = 2
@@ -34,6 +37,7 @@ def with_shared_rows(
     for elements, at_once in _SHARED if known and operands <= _MOST_KEPT and is_cooperative(kernel) else ():
         block, programs = elements // operands, at_once * target.multiprocessors
         registers = target.registers // (at_once * _SHARING_WARPS * target.warp_size) // 8 * 8
+        registers = registers if registers <= _OF_THREAD else 0
         streamed = streams(kernel, target, hints)
         one = Cooperative(block, programs, 0, _SHARING_WARPS, at_once, registers, walk, streamed=streamed)
         either = (one, dataclasses.replace(one, together=True))

@@ -99,7 +99,7 @@ class Cooperative:
     """Rows of which several programs take a block each, in registers, and exchange what it comes to, so that a row is read once.
 
     ``programs``: that are launched at most, of which ``at_once`` surely run on each multiprocessor, since a thread gets no more than so many
-    ``registers``. ``most``: blocks that a row may have. ``beyond``: what is launched where a row has more. ``together``: no other kernel has any of
+    ``registers`` (0: as many as it can have). ``most``: blocks that a row may have. ``beyond``: what is launched where a row has more. ``together``: no other kernel has any of
     these programs' places on the GPU, so that rows may have more blocks. ``streamed``: what a row has of its own leaves L2 before what rows share.
     """
 
@@ -123,7 +123,8 @@ class Cooperative:
 
     def __str__(self) -> str:
         streamed = ", what rows share stays in L2" if self.streamed else ""
-        return f"rows shared by programs in blocks of {self.block}, {_warps(self.warps)}{streamed}"
+        several = f"{self.at_once} programs a multiprocessor"
+        return f"rows shared by programs in blocks of {self.block}, {_warps(self.warps)}, {several}{streamed}"
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def test_programs_share_rows_that_one_cannot_keep(
     assert [one.block for one in found][:1] == ([block] if block else [])
     assert all(one.most < one.of_multiprocessor * H100.multiprocessors for one in found)
     # So many programs have registers on each multiprocessor whatever the compiler would take.
-    assert all(one.at_once * one.warps * 32 * one.registers <= H100.registers for one in found)
+    assert all(one.at_once * one.warps * 32 * (one.registers or 255) <= H100.registers for one in found)
     assert isinstance(space(kernel, H100, hints)[0], Cooperative) == bool(block)
 
 
