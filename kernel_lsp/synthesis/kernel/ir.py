@@ -146,7 +146,8 @@ class Apply(Expr):
 class Load(Expr):
     """``pointer[offset]`` where every mask holds, ``other`` elsewhere; ``dtype``: as it lies in memory.
 
-    ``cache``: Triton's word for the caches that it goes through; another program's store is seen in L2, not in L1.
+    ``cache``: Triton's word for the caches that it goes through; another program's store is seen in L2, not in L1. ``evict``: its word for when they
+    may forget it.
     """
 
     pointer: Variable
@@ -155,6 +156,7 @@ class Load(Expr):
     other: float | int
     dtype: torch.dtype
     cache: str = ""
+    evict: str = ""
 
     @property
     def parts(self) -> tuple[Expr, ...]:

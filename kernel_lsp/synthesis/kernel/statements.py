@@ -25,13 +25,14 @@ class Add:
 
 @dataclass(frozen=True)
 class Store:
-    """``atomic``: what is there becomes the greater of it and ``value``, whatever other programs do."""
+    """``atomic``: what is there becomes the greater of it and ``value``, whatever other programs do. ``evict``: as in ``ir.Load``."""
 
     pointer: Variable
     offset: Expr
     value: Expr
     masks: tuple[Expr, ...]
     atomic: bool = False
+    evict: str = ""
 
 
 @dataclass(frozen=True)

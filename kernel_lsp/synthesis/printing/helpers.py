@@ -28,8 +28,10 @@ def _wait_for(counter_ptr, count):
 
 #: How many programs surely run at once depends on it. The interpreter runs one after another, and none waits.
 MULTIPROCESSORS = '''def _multiprocessors(device):
-    """How many the GPU has."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2**31'''
+    """How many the GPU has; none that is not NVIDIA's, whose programs need other numbers of registers."""
+    if device.type != "cuda":
+        return 2**31
+    return 0 if torch.version.hip else torch.cuda.get_device_properties(device).multi_processor_count'''
 
 #: By the number of parts: the helper that takes a tile apart, and its definition.
 SPLITS = {

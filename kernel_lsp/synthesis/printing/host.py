@@ -337,7 +337,10 @@ class _Printer:
                     alone = constant(value.alone, sizes, known, shared)
                     self.body.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
         grid = ", ".join(" * ".join(grid_factors(factors, sizes, known, shared)) for factors in program.grid)
-        grid = f"min({grid}, {program.programs})" if program.programs else grid
+        if program.together and program.in_turn:  # they are launched on GPUs with fewer multiprocessors, too
+            grid = f"min({grid}, {program.programs}, {program.at_once} * _multiprocessors({self.first}.device))"
+        elif program.programs:
+            grid = f"min({grid}, {program.programs})"
         if program.in_turn:
             programs = self.names.fresh("programs")
             self.body.append(f"{programs} = {grid} if {compiled} else 1")
@@ -356,6 +359,8 @@ class _Printer:
         ]
         if program.num_stages is not None and has_loop(program):
             passed.append(f"num_stages={program.num_stages}")
+        if program.registers:
+            passed.append(f"maxnreg={program.registers}")
         if program.together:
             passed.append("launch_cooperative_grid=True")
         return f"{function.name}[({grid},)]({', '.join(passed)})"

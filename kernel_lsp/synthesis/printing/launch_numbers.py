@@ -10,7 +10,7 @@ import sympy
 
 from kernel_lsp.size_text import python, unwrapped
 
-from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
+from ..schedule.program import Blocks, Constant, Distinct, Factor, OfAll, PowerOfTwo, Program
 
 
 def host_size(expr: sympy.Expr, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> str:
@@ -45,6 +45,9 @@ def constant(
         return text if value.least == 1 else f"max({value.least}, {text})"
     if isinstance(value, OfAll):
         return shared[value]
+    if isinstance(value, Distinct):
+        inner, block = host_size(value.inner, sizes, known), shared[value.block]
+        return f"1 if {f'({inner})' if ' ' in inner else inner} % {block} == 0 else {block}"
     if isinstance(value, str):
         return "_BF16X6" if value == "bf16x6" else f'"{value}"'
     return str(value)
@@ -58,10 +61,10 @@ def fits(program: Program, sizes: dict[sympy.Symbol, str], known: dict[sympy.Exp
 
 
 def runs_at_once(program: Program, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], device: str) -> str:
-    """Whether enough programs run at once for a row, of which two run on each multiprocessor (schedule/cooperative.py)."""
+    """Whether enough programs run at once for a row (schedule/cooperative.py)."""
     (blocks,) = (factor for factor in program.grid[0] if isinstance(factor, OfAll))
     if blocks.extent.is_number:
-        return f"{-(-int(blocks.extent) // blocks.size)} < 2 * _multiprocessors({device})"
+        return f"{-(-int(blocks.extent) // blocks.size)} < {program.row_blocks} * _multiprocessors({device})"
     ((_, most),) = ((e, most) for e, most in program.limits if e == blocks.extent)
     text = f"triton.cdiv({host_size(blocks.extent, sizes, known)}, {blocks.size})"
-    return f"{text} < min({most // blocks.size + 1}, 2 * _multiprocessors({device}))"
+    return f"{text} < min({most // blocks.size + 1}, {program.row_blocks} * _multiprocessors({device}))"

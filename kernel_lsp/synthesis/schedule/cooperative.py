@@ -3,7 +3,7 @@
 A program takes a block of a row, stores what its elements come to, and counts itself at the row. Then it goes back to the block that it took
 before, which it has kept: once all blocks of that row are counted, it folds what they came to and stores its part of the results. So what
 a program waits for was stored while it loaded the next block, and memory is never idle. Half of the programs that surely run at once are enough
-for a row: other kernels may have the rest of the GPU.
+for a row: other kernels may have the rest of the GPU. How many run at once on a multiprocessor follows from the registers that a thread may have.
 
 Programs take blocks in turn, in the order of memory, as chained scans do (Merrill and Garland, "Single-pass parallel prefix scan with
 decoupled look-back", 2016), and each stores what a block comes to before it waits. Of n programs that run at once, 2 n blocks in a row are stored
@@ -12,29 +12,28 @@ when all of them wait, so that none waits for ever where a row has no more than 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 
 import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv
 
-from ..graph.monoids import Monoid, Steps, mentions
-from ..graph.names import variable_name
-from ..graph.sizes import Index, offset
-from ..graph.value import Gather, Op, Reduce, Shape, Value, numel
+from ..graph.monoids import mentions
+from ..graph.value import Gather, Op, Reduce, Value, numel
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
 from ..kernel.execution_plan import Hints, Kernel, fold_operand_index, hint
-from ..kernel.ir import Arange, Axis, AxisIndex, Expr, Full, Load, Number, Ref, Variable, apply, plus
+from ..kernel.ir import Arange, Axis, AxisIndex, Expr, Full, Number, Ref, Variable, apply, plus
 from ..kernel.reads import computed
 from ..kernel.statements import Arrive, Await, Set, Statement, Store, TakeTurn, When, While
+from .block_loads import BlockLoads, alike_along
+from .block_parts import Parts, Stored, nth, of_tile
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
-from .fold_state import Carrying, accumulated, finish
+from .fold_state import finish
 from .naming import name_outputs
-from .program import OfAll, PowerOfTwo, Program, fixed, set_all
-from .reduction import element_of
+from .program import Distinct, OfAll, PowerOfTwo, Program, fixed, set_all
+from .row_bytes import varies_by_row
 from .row_passes import Running, passes
 from .schedules import Cooperative
 from .tilings import Tiling
@@ -60,7 +59,7 @@ def is_cooperative(kernel: Kernel) -> bool:
     ):  # it would have to be found again where the element is
         return False
     levels = passes(kernel)
-    if len(levels) != 1 or not all(_of_tile(one.monoid) for one in levels[0]):
+    if len(levels) != 1 or not all(of_tile(one.monoid) for one in levels[0]):
         return False
     reduced = set(domain.reduced)
     return all(reduced & set().union(*(domain.resolve(e).free_symbols for e in index)) for _, index in kernel.stores)
@@ -80,27 +79,41 @@ def cooperative(
     """A reduction kernel whose rows several programs take each."""
     domain = kernel.domain
     program = Program(name, arguments, num_warps=schedule.warps, in_turn=True, programs=schedule.programs)
+    program.at_once, program.registers = schedule.at_once, schedule.registers
+    program.row_blocks, program.together = schedule.of_multiprocessor, schedule.together
     name_outputs(kernel, arguments)
     frame = _frame(kernel, program, schedule)
     running = [one for level in passes(kernel) for one in level]
     now = _Part(frame, "")
-    found = _Loads(domain, now.axes, arguments, stored, kernel.placed)
+    found = BlockLoads(domain, now.axes, arguments, stored, kernel.placed)
     found.reduced_axis = now.cols
     found.conditions = [frame.there]
     found.record = {}
+    if schedule.streamed:
+        own = {v for v, index, _ in kernel.accesses if varies_by_row(kernel, index)}
+        found.leaves_first, found.stays = own | set(kernel.outputs), {v for v, _, _ in kernel.accesses} - own
     for one in running:
         found.count(one.element, fold_operand_index(kernel, one.fold, kernel.placed[one.fold]))
-    values = [value for one in running for value in _of_block(kernel, found, one, now)]
+    parts, length = Parts(), frame.length(found, running, Ref(now.part))
+    for one in running:
+        parts.add(kernel, found, one, now.tiling(), length)
     large = kept_operands(kernel, hints)
     kept = {key: ref for key, ref in found.record.items() if key[0] in large and now.cols in ref.axes}
-    parts = _memory(frame, len(values))
-    stores: list[Statement] = [Store(parts, _nth(number, Ref(BLOCK)), value, ()) for number, value in enumerate(values)]
+    memory = _memory(frame, len(parts.values))
+    stores: list[Statement] = [
+        Store(memory, nth(number, Ref(BLOCK), Ref(N_BLOCKS)), value, ()) for number, value in enumerate(parts.values)
+    ]
     before = _Part(frame, "_before")
+    alike = alike_along(kernel)
+    distinct = before.distinct(alike) if hint(total(domain, alike), hints) >= schedule.block else None
     held = {key: arguments.variable(f"{ref.variable.wanted}_before") for key, ref in kept.items()}
-    later = _Loads(domain, [*before.axes, frame.places], arguments, stored, kernel.placed)
+    later = BlockLoads(domain, [*before.axes, frame.places], arguments, stored, kernel.placed)
     later.reduced_axis = before.cols
+    later.leaves_first, later.stays = found.leaves_first, found.stays
     later.held = {key: Ref(held[key], frozenset({before.cols}), ref.dtype) for key, ref in kept.items()}
-    results = _of_row(kernel, later, frame, before, running, parts)
+    if distinct is not None:
+        later.distinct, later.alike = distinct, frozenset(alike)
+    results = _of_row(kernel, later, frame, before, running, parts, memory)
     program.body = [
         *frame.statements,
         *(Set(v, Full((frame.size,), 0.0, torch.float32, frozenset({now.cols}))) for v in held.values()),
@@ -125,10 +138,10 @@ def cooperative(
             ),
         ),
     ]
-    length, keeps = hint(frame.n_cols, hints), "keeps each in registers" if kept else "comes back to each"
+    columns, keeps = hint(frame.n_cols, hints), "keeps each in registers" if kept else "comes back to each"
     when = "until" if kept else "when"
     program.tiling = (
-        f"A program takes blocks of {schedule.block} elements of rows of {length} in turn, and {keeps} {when} all "
+        f"A program takes blocks of {schedule.block} elements of rows of {columns} in turn, and {keeps} {when} all "
         "blocks of its row have been reduced."
     )
     return program
@@ -140,6 +153,7 @@ class _Frame:
 
     kernel: Kernel
     program: Program
+    schedule: Cooperative
     n_rows: sympy.Expr
     n_cols: sympy.Expr
     size: Variable
@@ -153,6 +167,15 @@ class _Frame:
     def there(self) -> Expr:
         """Whether a block was left to take."""
         return apply("lt", Ref(BLOCK), Ref(N_BLOCKS), dtype=torch.bool)
+
+    def length(self, builder: Builder, running: list[Running], part: Expr) -> Expr:
+        """The elements of block number ``part`` of a row, or of each; all blocks are full where nothing asks for it."""
+        terms = [term for one in running for _, term in of_tile(one.monoid)]
+        if self.whole or not any(mentions(term, {"length"}) for term in terms):
+            return Ref(self.size)
+        left = apply("sub", self.program.arguments.size(self.n_cols), apply("mul", part, Ref(self.size)))
+        name = "lengths" if part.axes else "length"
+        return builder.assign(name, apply("minimum_int", left, Ref(self.size)), torch.int32)
 
 
 def _frame(kernel: Kernel, program: Program, schedule: Cooperative) -> _Frame:
@@ -173,7 +196,7 @@ def _frame(kernel: Kernel, program: Program, schedule: Cooperative) -> _Frame:
     pointer = arguments.outputs[arrived] = arguments.variable("arrived_ptr")
     places = Axis(fixed("every_part"), [], "tile")
     whole = n_cols.is_number and int(n_cols) == power_of_two(int(n_cols))
-    frame = _Frame(kernel, program, n_rows, n_cols, size, whole, pointer, places, parts_of_row)
+    frame = _Frame(kernel, program, schedule, n_rows, n_cols, size, whole, pointer, places, parts_of_row)
     frame.statements += set_all(
         (N_PARTS, apply("cdiv", arguments.size(n_cols), Ref(size))),
         (N_BLOCKS, apply("mul", arguments.size(n_rows), Ref(N_PARTS))),
@@ -188,7 +211,8 @@ class _Part:
 
     def __init__(self, frame: _Frame, suffix: str) -> None:
         domain = frame.kernel.domain
-        self.frame = frame
+        self.frame, self.suffix = frame, suffix
+        self.places: list[Statement] = []
         self.row = Axis(fixed(f"row{suffix}"), list(domain.kept), "grid")
         self.cols = Axis(fixed(f"cols{suffix}"), list(domain.reduced), "tile")
         self.part = fixed(f"part{suffix}")
@@ -208,72 +232,22 @@ class _Part:
             (self.part, apply("mod_int", block, count)),
             (self.cols.variable, blocked(Ref(self.part), self.frame.size, self.cols)),
         )
-        return [*places, *self.masked]
+        return [*places, *self.masked, *self.places]
+
+    def distinct(self, inner: list[sympy.Symbol]) -> Axis:
+        """The places of a block at which anything differs that is the same along the atoms ``inner``: one, or all of them."""
+        frame = self.frame
+        blocks = OfAll(frame.n_cols, frame.schedule.block)
+        size = frame.program.block("DISTINCT", Distinct(total(frame.kernel.domain, inner), blocks))
+        axis = Axis(fixed(f"places{self.suffix}"), list(frame.kernel.domain.reduced), "grid")
+        place = plus(apply("mul", Ref(self.part), Ref(frame.size)), Arange(size, axis))
+        last = apply("sub", frame.program.arguments.size(frame.n_cols), Number(1))
+        self.places = set_all((axis.variable, apply("minimum_int", place, last)))
+        return axis
 
     def tiling(self) -> Tiling:
         """How a block is reduced."""
         return Tiling(self.axes, self.cols, 0, 1, (self.frame.size,), self.frame.size, Number(0), Number(0), [], [])
-
-
-#: Where an element is: the tensor, and its offset there.
-_Place = tuple[Value, sympy.Expr]
-
-
-class _Loads(Builder):
-    """Notes what it loads in ``record``; what is in ``held`` it has already, in registers."""
-
-    record: dict[_Place, Ref] | None = None
-    held: dict[_Place, Ref] | None = None
-
-    def load(
-        self, value: Value, index: Index, name: str = "", shape: Shape | None = None, other: float | None = None
-    ) -> Expr:
-        """As Builder.load."""
-        if other is not None or len(self.conditions) > 1:
-            return super().load(value, index, name, shape, other)
-        key = value, self.domain.simplify(offset(index, value.shape if shape is None else shape))
-        if self.held is not None and key in self.held and not self.conditions:
-            return self.held[key]
-        result = super().load(value, index, name, shape, other)
-        if self.record is not None and isinstance(result, Ref):
-            self.record[key] = result
-        return result
-
-
-def _of_tile(monoid: Monoid) -> Steps:
-    """What is carried of the elements of a tile; nothing where no formula is known."""
-    if monoid.tile or len(monoid.carried) != 1 or len(monoid.finish) != 1:
-        return monoid.tile
-    term = monoid.finish[0][1]
-    return ((monoid.carried[0].key, (term[0], "element")),) if isinstance(term, tuple) and len(term) == 2 else ()
-
-
-def _of_block(kernel: Kernel, builder: Builder, running: Running, part: _Part) -> list[Expr]:
-    """What the elements of a block come to: all that the monoid carries."""
-    tiling, frame = part.tiling(), part.frame
-    element = element_of(kernel, builder, running, tiling)
-    if not isinstance(element, Ref):
-        element = builder.assign(variable_name(running.element), element, running.element.dtype)
-    length: Expr = Ref(frame.size)
-    steps = _of_tile(running.monoid)
-    if not frame.whole and any(mentions(term, {"length"}) for _, term in steps):
-        left = apply("sub", frame.program.arguments.size(frame.n_cols), apply("mul", Ref(part.part), Ref(frame.size)))
-        length = builder.assign("length", apply("minimum_int", left, Ref(frame.size)), torch.int32)
-    known: dict[str, Expr] = {"element": element, "length": length}
-    state = Carrying(running, tiling, accumulated(running.fold), known)
-    keys = [c.key for c in running.monoid.of_lanes]
-    for name, term in steps:
-        value = state.term(term)
-        if not isinstance(value, Ref):
-            value = builder.assign(_of_part(running, name) if name in keys else name, value, state.dtype)
-        known[name] = value
-    return [known[key] for key in keys]
-
-
-def _of_part(running: Running, key: str) -> str:
-    """What a carried number of a block is called."""
-    name = variable_name(running.fold) if len(running.monoid.carried) == 1 else key
-    return f"{name}_part"
 
 
 def _memory(frame: _Frame, count: int) -> Variable:
@@ -285,36 +259,20 @@ def _memory(frame: _Frame, count: int) -> Variable:
     return pointer
 
 
-def _nth(number: int, place: Expr) -> Expr:
-    """Where the part of a number is that is at ``place`` among those of its kind."""
-    if number == 0:
-        return place
-    count = Ref(N_BLOCKS)
-    return plus(count if number == 1 else apply("mul", Number(number), count), place)
-
-
 def _of_row(
     kernel: Kernel,
     builder: Builder,
     frame: _Frame,
     part: _Part,
     running: list[Running],
-    parts: Variable,
+    parts: Parts,
+    memory: Variable,
 ) -> list[Statement]:
     """Fold what the blocks of a row came to, and store the results of one of them."""
-    tiling = Tiling([frame.places], frame.places, 0, 1, (), None, Number(0), Number(0), [], [])
-    states: list[Carrying] = []
-    numbers = itertools.count()
-    assert frame.places.mask is not None
-    for one in running:
-        known: dict[str, Expr] = {}
-        for carried in one.monoid.of_lanes:
-            first = _nth(next(numbers), apply("mul", AxisIndex(part.row), Ref(N_PARTS)))
-            place, start = plus(first, AxisIndex(frame.places)), float(carried.start)
-            load = Load(parts, place, (frame.places.mask,), start, torch.float32, ".cg")
-            known[carried.key] = builder.assign(f"{_of_part(one, carried.key)}s", load, torch.float32)
-        states.append(Carrying(one, tiling, accumulated(one.fold), known))
-    finish(states, kernel, builder)
+    first = apply("mul", AxisIndex(part.row), Ref(N_PARTS))
+    length = frame.length(builder, running, AxisIndex(frame.places))
+    told = Stored(memory, Ref(N_BLOCKS), first, frame.places, length)
+    finish([told.carried(builder, *one) for one in zip(running, parts.numbers, strict=True)], kernel, builder)
     builder.pad_hint = 0.0
     for v, index in kernel.stores:
         builder.count(v, index)

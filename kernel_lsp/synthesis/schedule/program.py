@@ -65,8 +65,16 @@ class OfAll:
         return max(16, 1 << (int(self.extent) - 1).bit_length())
 
 
+@dataclass(frozen=True)
+class Distinct:
+    """How many places of a block have to be looked at for what is the same along ``inner`` elements: one where blocks do not cross these, else all."""
+
+    inner: sympy.Expr
+    block: OfAll
+
+
 #: A constant of a launch: a number, one that the host computes, or the name of a way to multiply.
-Constant = int | PowerOfTwo | OfAll | str
+Constant = int | PowerOfTwo | OfAll | Distinct | str
 
 #: A factor of a grid's extent.
 Factor: TypeAlias = "sympy.Expr | Blocks | OfAll"
@@ -91,6 +99,9 @@ class Program:
     programs: int = 0  # at most so many, each of which goes through what the grid says; 0: as many as that
     together: bool = False  # its programs wait for each other: all of them have to run at once
     in_turn: bool = False  # they wait for each other, and take what they do in turn
+    at_once: int = 0  # of such programs, how many surely run at once on a multiprocessor
+    row_blocks: int = 0  # the most blocks that a row may have for each multiprocessor
+    registers: int = 0  # that a thread has at the most; 0: as many as the compiler takes
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
     exchanged: list[Value] = field(default_factory=list)  # memory in which its programs tell each other something
     part_names: dict[sympy.Expr, str] = field(

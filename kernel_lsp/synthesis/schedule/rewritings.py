@@ -18,8 +18,7 @@ from ..passes.planes import rearranged
 from ..passes.tile_parts import PIXELS
 from ..passes.tile_sums import TileSums
 from .chain_space import most_columns
-from .cost import bytes_of
-from .extents import LONGEST_ROW, multiplied, share_of_places
+from .extents import LONGEST_ROW, bytes_of, multiplied, share_of_places
 from .target import Target
 
 

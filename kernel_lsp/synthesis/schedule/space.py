@@ -16,8 +16,7 @@ from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
 from .column_space import columns
-from .cooperative import is_cooperative, kept_operands
-from .cost import cost
+from .cost import LEAST_SAVED, cost
 from .extents import (
     LEAST_TURNED,
     LONGEST_ROW,
@@ -42,7 +41,8 @@ from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .rewritings import halves_pay
 from .row_passes import passes
-from .schedules import RESTART, Cooperative, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
+from .row_space import with_shared_rows
+from .schedules import RESTART, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin_tiles import thin_tiles
 from .tilings import chunk_length
@@ -82,10 +82,6 @@ def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]
         one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (flat[0], lines[0]))
         return [*lines, *flat] if one - other > LEAST_SAVED else [flat[0], lines[0], *flat[1:]]
     return list(flat)
-
-
-#: Seconds that lines have to be estimated to save for them to come first: less is not worth a longer text.
-LEAST_SAVED = 5e-6
 
 
 #: Elements of a result from which on what belongs to its channel is loaded apart by default.
@@ -137,7 +133,7 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if length > LONGEST_ROW:
         held = length * _longest_element(kernel) * target.multiprocessors <= _OF_L2 * target.l2
         walked: list[Schedule] = [Passes(8192, 16), *([_ONE_A_MULTIPROCESSOR] if held else []), Passes(8192, 32)]
-        return _with_shared_rows(kernel, walked, length, target, hints)
+        return with_shared_rows(kernel, walked, length, target, hints)
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
@@ -149,31 +145,6 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         if len(passes(kernel)) < len(passes(kernel, apart=True)):
             found.append(Passes(8192, 16, apart=True))
     return found
-
-
-#: Elements of a block of a row that programs share, where a program keeps one operand of it, and programs on a multiprocessor, of which two surely run
-#: at once (docs/performance.md).
-_SHARED_BLOCK, _SHARING = 8192, 3
-
-
-def _with_shared_rows(
-    kernel: Kernel, walked: list[Schedule], length: int, target: Target, hints: Hints
-) -> list[Schedule]:
-    """Also rows that several programs take each; first where that is estimated to save enough."""
-    block = _SHARED_BLOCK // power_of_two(len(kept_operands(kernel, hints)))
-    most = 2 * target.multiprocessors - 1
-    unknown = target.capability is None  # of how many programs run at once whatever the compiler makes of them
-    if unknown or not is_cooperative(kernel) or block < _SHARED_BLOCK // 2 or -(-length // block) > most:
-        return [*walked, Passes(8192, 8)]
-    varies = not total(kernel.domain, kernel.domain.reduced).is_number
-    walk = next(one for one in walked if isinstance(one, Passes)) if varies else None
-    shared: list[Schedule] = [
-        Cooperative(size, many * target.multiprocessors, most, 4, walk)
-        for size, many in ((block, _SHARING), (block // 2, 2 * _SHARING))
-        if -(-length // size) <= most
-    ]
-    one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (walked[0], shared[0]))
-    return [*shared, *walked] if one - other > LEAST_SAVED else [walked[0], *shared, *walked[1:]]
 
 
 #: Tiles that are offered of a product whose kernel reduces its rows or columns.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from .registry import case, r
+from .registry import case, module, r
 
 #: a hundred such rows take seconds under the interpreter: they run at one size, which is not the one of the export
 ONE_SIZE = (1,)
@@ -61,6 +62,14 @@ case(
     steps=ONE_SIZE,
 )
 case(
+    "walked_group_norm",  # a weight for each of three channels of a row
+    lambda self, x, weight, bias: F.group_norm(x, 1, weight, bias),
+    lambda n: [1e3 + r(130, 3, 12_288 + n), r(3), r(3)],
+    tolerance=2e-4,  # of float32 a thousand from zero
+    kernels=1,
+    steps=ONE_SIZE,
+)
+case(
     "walked_var_mean",
     lambda self, x: tuple(_told(v) for v in torch.var_mean(x, 1)),
     lambda n: [_unusual(130, 33_000 + n)],
@@ -77,6 +86,9 @@ case(
     kernels=2,
     steps=ONE_SIZE,
 )
+
+# Few rows, whose length no call changes: programs share them, too.
+module("shared_few_rows", nn.LayerNorm, (1_048_576,), lambda n: [1e2 + r(6 + n, 1_048_576)], kernels=1, steps=(0, 2))
 
 # Few rows, cut in chunks: what the chunks carried is put together like lanes.
 case("cut_softmax", lambda self, x: _told(torch.softmax(x, 1) * 1e4), lambda n: [_unusual(5, 50_000 + n)], kernels=4)

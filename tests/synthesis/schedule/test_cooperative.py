@@ -21,12 +21,13 @@ from kernel_lsp.synthesis.schedule.cost import cost
 from kernel_lsp.synthesis.schedule.schedules import Cooperative, Passes
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target
+from kernel_lsp.synthesis.stages import SHARED as SHARED_ROWS
 from kernel_lsp.synthesis.stages import lowered, planned
 from tests.synthesis import running
 from tests.synthesis.cases import CASES
 
 H100 = target("H100")
-SHARED = ["walked_softmax", "walked_layer_norm", "walked_below_greatest"]
+SHARED = ["walked_softmax", "walked_layer_norm", "walked_group_norm", "walked_below_greatest"]
 
 
 def kernel_of(module: nn.Module, *shapes: tuple[int, ...]) -> tuple[Kernel, Hints]:
@@ -104,6 +105,7 @@ LARGE = (112, 64, 512, 512)
         (Averaged(), [(4096, 262144)], None),
         (Greatest(), [(4096, 393216)], None),  # nothing is stored along the row, which is read once anyway
         (Softmax(), [(4096, 8192)], None),  # one program keeps it
+        (Softmax(), [(512, 2**21)], 8192),  # 256 blocks, or 512 of half the size
         (Softmax(), [(512, 2**23)], None),  # more blocks than of which programs surely run at once
     ],
 )
@@ -113,7 +115,9 @@ def test_programs_share_rows_that_one_cannot_keep(
     kernel, hints = kernel_of(module, *shapes)
     found = [one for one in space(kernel, H100, hints) if isinstance(one, Cooperative)]
     assert [one.block for one in found][:1] == ([block] if block else [])
-    assert all(one.most < 2 * H100.multiprocessors for one in found)
+    assert all(one.most < one.of_multiprocessor * H100.multiprocessors for one in found)
+    # So many programs have registers on each multiprocessor whatever the compiler would take.
+    assert all(one.at_once * one.warps * 32 * (one.registers or 255) <= H100.registers for one in found)
     assert isinstance(space(kernel, H100, hints)[0], Cooperative) == bool(block)
 
 
@@ -185,6 +189,84 @@ def test_a_file_for_a_small_gpu_bounds_rows_by_the_programs_that_it_launches() -
     source = synthesize(Softmax(), exported, class_name="Softmax", import_from="here", gpu="L4")[0].source
     programs, blocks = (
         re.search(r"min\(.*, (\d+)\) if isinstance", source),
-        re.search(r"< min\((\d+), 2 \* _multi", source),
+        re.search(r"< min\((\d+), 3 \* _multi", source),
     )
     assert programs and blocks and int(blocks[1]) <= int(programs[1]), source
+
+
+def test_registers_are_bounded_so_that_as_many_programs_run_at_once_as_rows_need() -> None:
+    exported = capture(Softmax(), (torch.empty((4096, 262144), device="meta"),))
+    found = synthesize(Softmax(), exported, class_name="Softmax", import_from="here", gpu="H100")
+    bounds = [
+        (registers[1], at_once[1])
+        for one in found
+        if (registers := re.search(r"maxnreg=(\d+)", one.source))
+        and (at_once := re.search(r"min\(\d+, (\d+) \* _multi", one.source))
+    ]
+    assert bounds == [("168", "3"), ("96", "5")]
+
+
+def test_a_program_tells_the_others_each_number_of_its_block_once() -> None:
+    """A mean follows from the sum, which the mean of the row needs as well, and a count from where the block lies."""
+    module = nn.InstanceNorm2d(64, device="meta")
+    exported = capture(module, (torch.empty(LARGE, device="meta"),))
+    source = synthesize(module, exported, class_name="InstanceNorm2d", import_from="torch.nn", gpu="H100")[0].source
+    assert len(re.findall(r"tl.store\(parts_ptr", source)) == 2 == len(re.findall(r"tl.load\(parts_ptr", source))
+
+
+@pytest.mark.parametrize(("groups", "side", "apart"), [(8, 512, True), (2, 64, False)])
+def test_what_a_channel_shares_is_loaded_once_a_block(groups: int, side: int, apart: bool) -> None:
+    """Where blocks do not cross channels, which a call's sizes tell; of channels smaller than a block there is no such."""
+    module = nn.GroupNorm(groups, 64, device="meta")
+    exported = capture(module, (torch.empty((112, 64, side, side), device="meta"),))
+    source = synthesize(module, exported, class_name="GroupNorm", import_from="torch.nn", gpu="H100")[0].source
+    channel = "(input.shape[2] * input.shape[3])"
+    assert (f"DISTINCT=1 if {channel} % block_value == 0 else block_value" in source) == apart
+    assert "tl.atomic_add(arrived_ptr + n_rows, 1)" in source
+
+
+class Norm(nn.LayerNorm):
+    def __init__(self, length: int = 2**22) -> None:
+        super().__init__(length, device="meta")
+
+
+def ways(module: nn.Module, shape: tuple[int, ...], gpu: str) -> list[str]:
+    exported = capture(module, (torch.empty(shape, device="meta"),))
+    found = synthesize(module, exported, class_name=type(module).__name__, import_from="here", gpu=gpu)
+    return [one.variant for one in found]
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "gpu", "shared"),
+    [
+        (Norm(), (16, 2**22), "H200", True),
+        (Norm(2**21), (16, 2**21), "H100", True),
+        (Norm(), (16, 2**22), "L4", None),  # more blocks than of which programs surely run at once
+        (Norm(2**16), (16, 2**16), "H100", None),  # chunks find it in L2
+        (Norm(2**21), (256, 2**21), "H100", None),  # enough rows: there is no other way
+        (Softmax(), (16, 2**21), "H100", None),  # another call's rows may be longer
+    ],
+)
+def test_programs_share_few_rows_that_would_be_read_twice(
+    module: nn.Module, shape: tuple[int, ...], gpu: str, shared: bool | None
+) -> None:
+    """Both ways are among what is timed."""
+    found = ways(module, shape, gpu)
+    assert found[0].startswith(SHARED_ROWS) == bool(shared)
+    assert any(SHARED_ROWS in one for one in found) == any(SHARED_ROWS not in one for one in found) or shared is None
+    assert any(SHARED_ROWS in one for one in found) == (shared is not None)
+
+
+def test_programs_that_hold_most_of_a_gpu_are_launched_together_and_no_more_than_run_at_once() -> None:
+    exported = capture(Norm(), (torch.empty((16, 2**22), device="meta"),))
+    source = synthesize(Norm(), exported, class_name="Norm", import_from="here", gpu="H200")[0].source
+    assert "396, 3 * _multiprocessors(input.device))" in source and "launch_cooperative_grid=True" in source
+    assert "and 512 < 4 * _multiprocessors(device)" in source  # the envelope's
+    assert source.count('eviction_policy="evict_last"') == 2 == source.count('eviction_policy="evict_first"')
+
+
+def test_what_rows_share_stays_in_l2_only_where_the_rows_would_displace_it() -> None:
+    module = Norm(2**17)
+    exported = capture(module, (torch.empty((4096, 2**17), device="meta"),))
+    source = synthesize(module, exported, class_name="Norm", import_from="here", gpu="H100")[0].source
+    assert "tl.atomic_add(arrived_ptr + n_rows, 1)" in source and "eviction_policy" not in source
