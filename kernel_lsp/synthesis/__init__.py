@@ -58,8 +58,6 @@ _WHOLE = 8
 _CHAINED = 4
 #: schedules with products in memory where their kernels reduce their rows or columns by default
 _STORED = 2
-#: schedules with few long rows in chunks where programs share them by default, or the other way round
-_CUT = 2
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 #: the label of the candidate that launches nothing itself but in its first calls
@@ -107,7 +105,6 @@ def _candidates(
 ) -> list[Candidate]:
     on = target(gpu)
     pairs: list[tuple[bool, bool]] = []  # whether products share a kernel with the one before, and whether others could
-    shared_rows: list[bool | None] = []  # whether programs share few long rows, None where they cannot
     collapsed: list[bool] = []  # whether sums are taken before linear maps
 
     def of(
@@ -124,7 +121,6 @@ def _candidates(
         chained: bool | None = None,
         torch_last: bool = False,
         folded: bool = True,
-        shared: bool | None = None,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
         how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
@@ -135,10 +131,9 @@ def _candidates(
             "windows": windows,
             "begins_again": begins_again,
         }
-        how |= {"chained": chained, "torch_last": torch_last, "folded": folded, "shared": shared}
+        how |= {"chained": chained, "torch_last": torch_last, "folded": folded}
         found = lowered(exported, left, on, **how, precision=precision, keep_packed_weights=keep_packed_weights)
         pairs.append((bool(found.chained), bool(found.apart)))
-        shared_rows.append(found.shared)
         collapsed.append(bool(found.graph.collapsed))
         if halves and not found.rounded:
             return [], {}
@@ -197,10 +192,6 @@ def _candidates(
     into = rounded or result
     if any(FOLDED in one.variant for one in into):  # whether a product is stored before its rows are reduced, too
         into += _new(also(halves=bool(rounded), folded=False, most=_STORED)[0][:_STORED], into)
-    if (
-        first_rows := next((one for one in shared_rows if one is not None), None)
-    ) is not None:  # whether rows are cut, too
-        into += _new(also(halves=bool(rounded), shared=not first_rows, most=_CUT)[0][:_CUT], into)
     exact: list[Candidate] = []
     if rounded:
         scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []

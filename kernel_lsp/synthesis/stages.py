@@ -65,16 +65,12 @@ from .schedule.rewritings import (
     windows_pay,
 )
 from .schedule.target import Target, float8_of
-from .shared_rows import shareable
 
 #: said of a module with a float8 product whose sum is split
 IN_PARTS = "sums in parts"
 
 #: said of a module with two products that share a kernel
 CHAINED = "attention in one kernel"
-
-#: said of a module with few long rows that programs share
-SHARED = "few rows shared by programs"
 
 #: said of a module with a product whose kernel reduces its rows or columns
 FOLDED = "reductions in products' kernels"
@@ -115,7 +111,6 @@ def lowered(
     chained: bool | None = None,
     torch_last: bool = False,
     folded: bool = True,
-    shared: bool | None = None,
     precision: str = "strict",
     keep_packed_weights: bool = False,
 ) -> Lowered:
@@ -127,7 +122,7 @@ def lowered(
     in parts; without it not those of float8, which often wait for memory alone. ``in_tiles``: thin products may split their larger operand into planes
     as they read it. ``windows``: convolutions of few channels that need float32's error may do so with their windows. ``begins_again``: products of planes begin their sum again after so many elements, for less error; 0: as is the fastest. ``chained``: whether products share a kernel with the one
     before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last.
-    ``shared``: whether programs share few long rows where they can; None: where that pays. ``folded``: kernels of products reduce their rows or columns, where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
+    ``folded``: kernels of products reduce their rows or columns, where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
     ``keep_packed_weights``: the setting; what depends on parameters alone costs nothing in most calls.
 
@@ -197,13 +192,9 @@ def lowered(
         reduce_in_tiles(
             graph, chunks, {*pairs, *pairs.values()}, functools.partial(tile_sums_pay, target=on, hints=graph.hints)
         )
+    split_long_reductions(graph, graph.hints, chunks, whole)
     folding = (lambda kernel: folding_pays(kernel, on, graph.hints)) if on is not None and folded else None
-    could = shareable(graph, on, whole, pairs, folding) if on is not None else []
-    share_rows = [rows for rows, taken in could if (taken.pays if shared is None else shared)]
-    if share_rows:
-        graph.ways.append(SHARED)
-    split_long_reductions(graph, graph.hints, chunks, whole.union(*share_rows))
-    return Lowered(graph, defined, chunks, rounded, pairs, apart, folding, bool(share_rows) if could else None)
+    return Lowered(graph, defined, chunks, rounded, pairs, apart, folding)
 
 
 def _products(graph: Graph) -> list[Contract]:
@@ -308,17 +299,7 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
         graph.ways.append(FOLDED)
     if CHAINED in graph.ways and not found.chained:  # no kernel fitted them
         graph.ways.remove(CHAINED)
-    return Planned(
-        graph,
-        found.defined,
-        found.chunks,
-        found.rounded,
-        found.chained,
-        found.apart,
-        found.folding,
-        found.shared,
-        steps,
-    )
+    return Planned(graph, found.defined, found.chunks, found.rounded, found.chained, found.apart, found.folding, steps)
 
 
 def check_writable(found: Planned, class_name: str) -> None:

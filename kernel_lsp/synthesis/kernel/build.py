@@ -63,8 +63,6 @@ class Builder:
         self.scan: Callable[[Value], Expr] | None = None  # computes a scan inside a loop along it
         self.raw_half = False  # keep half precision as loaded, for tl.dot
         self.starts: dict[Expr, Variable] = {}  # parts of offsets that were computed before a loop
-        self.leaves_first: set[Value] = set()  # what caches may forget before anything else
-        self.stays: set[Value] = set()  # what they are to keep
         self.whole: Axis | None = None  # an axis that every load has, even where nothing varies along it
 
     # -- indices ------------------------------------------------------------------------------------------------
@@ -239,7 +237,7 @@ class Builder:
         loaded_there = (value, ()), (where, *masks, Number(other))
         if (known := self.memo.get(loaded_there)) is not None:  # the same elements as another shape
             return known
-        result: Expr = Load(pointer, where, masks, other, value.dtype, evict=self._evict(value))
+        result: Expr = Load(pointer, where, masks, other, value.dtype)
         if value.dtype in (torch.float16, torch.bfloat16) and not self.raw_half:
             result = Apply("to_float32", (result,), torch.float32, result.pad)
         elif value.dtype == torch.bool:
@@ -339,11 +337,7 @@ class Builder:
             alone = not axis.atoms and axis.vector
             if axis in result.axes - where.axes and (alone or axis in ended):
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
-        masks = (*self.masks(where.axes), *ends)
-        return Store(self.arguments.outputs[value], where, result, masks, evict=self._evict(value))
-
-    def _evict(self, value: Value) -> str:
-        return "evict_first" if value in self.leaves_first else "evict_last" if value in self.stays else ""
+        return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *ends))
 
 
 def loaded(body: Iterable[Statement]) -> set[str]:

@@ -184,7 +184,7 @@ class Lowered:
     ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of chunks of split reductions, with what
     each cuts and the elements of a chunk; ``rounded``: what products are made of halves, in words; ``chained``: products that are to share a kernel with
     the one before, and ``apart``: those that could. ``folding``: whether a product's kernel that reduces its rows or columns is to do so;
-    None: none is. ``shared``: whether programs share few long rows; None: they cannot, or it is not worth a measurement.
+    None: none is.
     """
 
     graph: Graph
@@ -194,7 +194,6 @@ class Lowered:
     chained: dict[Value, Value] = field(default_factory=dict)
     apart: list[Value] = field(default_factory=list)
     folding: Callable[[Kernel], bool] | None = None
-    shared: bool | None = None
 
     @property
     def hints(self) -> Hints:

@@ -146,8 +146,7 @@ class Apply(Expr):
 class Load(Expr):
     """``pointer[offset]`` where every mask holds, ``other`` elsewhere; ``dtype``: as it lies in memory.
 
-    ``cache``: Triton's word for the caches that it goes through; another program's store is seen in L2, not in L1. ``evict``: its word for when they
-    may forget it.
+    ``cache``: Triton's word for the caches that it goes through; another program's store is seen in L2, not in L1.
     """
 
     pointer: Variable
@@ -156,7 +155,6 @@ class Load(Expr):
     other: float | int
     dtype: torch.dtype
     cache: str = ""
-    evict: str = ""
 
     @property
     def parts(self) -> tuple[Expr, ...]:

@@ -25,14 +25,13 @@ class Add:
 
 @dataclass(frozen=True)
 class Store:
-    """``atomic``: what is there becomes the greater of it and ``value``, whatever other programs do. ``evict``: as in ``ir.Load``."""
+    """``atomic``: what is there becomes the greater of it and ``value``, whatever other programs do."""
 
     pointer: Variable
     offset: Expr
     value: Expr
     masks: tuple[Expr, ...]
     atomic: bool = False
-    evict: str = ""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ def split_long_reductions(
 ) -> None:
     """Split what would run in too few programs, but for ``whole``. ``chunks`` gets the symbols of how many chunks there are."""
     order = topological(graph.outputs)
-    long = long_reductions(graph, hints, whole)
+    left = set(whole)
+    long = [value for value in order if value not in left and _is_long(value, hints)]
     parts: dict[int, dict[str, Value]] = {}  # of each early fold, what its chunks carry on
     folds = _early_folds(long)
     for value in order:
@@ -59,12 +60,6 @@ def split_long_reductions(
             else:
                 known = {"acc": _partial(op.kind, op.operand, value, value.dtype, hints, chunks)}
             put_together(value, MONOIDS[kind], known, "result")
-
-
-def long_reductions(graph: Graph, hints: dict[sympy.Symbol, int], whole: Iterable[Value] = ()) -> list[Value]:
-    """What would run in too few programs, operands first, but for ``whole``."""
-    left = set(whole)
-    return [value for value in topological(graph.outputs) if value not in left and _is_long(value, hints)]
 
 
 def _is_long(value: Value, hints: dict[sympy.Symbol, int]) -> bool:

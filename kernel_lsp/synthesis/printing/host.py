@@ -337,10 +337,7 @@ class _Printer:
                     alone = constant(value.alone, sizes, known, shared)
                     self.body.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
         grid = ", ".join(" * ".join(grid_factors(factors, sizes, known, shared)) for factors in program.grid)
-        if program.together and program.in_turn:  # they are launched on GPUs with fewer multiprocessors, too
-            grid = f"min({grid}, {program.programs}, {program.at_once} * _multiprocessors({self.first}.device))"
-        elif program.programs:
-            grid = f"min({grid}, {program.programs})"
+        grid = f"min({grid}, {program.programs})" if program.programs else grid
         if program.in_turn:
             programs = self.names.fresh("programs")
             self.body.append(f"{programs} = {grid} if {compiled} else 1")

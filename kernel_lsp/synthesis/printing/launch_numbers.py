@@ -64,7 +64,7 @@ def runs_at_once(program: Program, sizes: dict[sympy.Symbol, str], known: dict[s
     """Whether enough programs run at once for a row (schedule/cooperative.py)."""
     (blocks,) = (factor for factor in program.grid[0] if isinstance(factor, OfAll))
     if blocks.extent.is_number:
-        return f"{-(-int(blocks.extent) // blocks.size)} < {program.row_blocks} * _multiprocessors({device})"
+        return f"{-(-int(blocks.extent) // blocks.size)} < {program.at_once} * _multiprocessors({device})"
     ((_, most),) = ((e, most) for e, most in program.limits if e == blocks.extent)
     text = f"triton.cdiv({host_size(blocks.extent, sizes, known)}, {blocks.size})"
-    return f"{text} < min({most // blocks.size + 1}, {program.row_blocks} * _multiprocessors({device}))"
+    return f"{text} < min({most // blocks.size + 1}, {program.at_once} * _multiprocessors({device}))"

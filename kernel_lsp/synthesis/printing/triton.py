@@ -128,8 +128,7 @@ class Printer:
         if isinstance(statement, Store):
             where = self.pointer(statement.pointer, statement.offset)
             function = "atomic_max" if statement.atomic else "store"
-            evict = f', eviction_policy="{statement.evict}"' if statement.evict else ""
-            return [f"{indent}tl.{function}({where}, {self.text(statement.value)}{self.masks(statement.masks)}{evict})"]
+            return [f"{indent}tl.{function}({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
         if isinstance(statement, Leave):
             return [f"{indent}if {self.text(statement.condition)}:", f"{indent}    return"]
         if isinstance(statement, Split):
@@ -200,7 +199,6 @@ class Printer:
         if isinstance(expr, Load):
             other = f", other={literal(expr.other)}" if expr.masks else ""
             cache = f', cache_modifier="{expr.cache}"' if expr.cache else ""
-            cache += f', eviction_policy="{expr.evict}"' if expr.evict else ""
             return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other}{cache})"
         if isinstance(expr, FoldAxis):
             return self.fold(expr)

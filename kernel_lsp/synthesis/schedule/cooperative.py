@@ -33,7 +33,6 @@ from .extents import power_of_two, total
 from .fold_state import finish
 from .naming import name_outputs
 from .program import Distinct, OfAll, PowerOfTwo, Program, fixed, set_all
-from .row_bytes import varies_by_row
 from .row_passes import Running, passes
 from .schedules import Cooperative
 from .tilings import Tiling
@@ -80,7 +79,6 @@ def cooperative(
     domain = kernel.domain
     program = Program(name, arguments, num_warps=schedule.warps, in_turn=True, programs=schedule.programs)
     program.at_once, program.registers = schedule.at_once, schedule.registers
-    program.row_blocks, program.together = schedule.of_multiprocessor, schedule.together
     name_outputs(kernel, arguments)
     frame = _frame(kernel, program, schedule)
     running = [one for level in passes(kernel) for one in level]
@@ -89,9 +87,6 @@ def cooperative(
     found.reduced_axis = now.cols
     found.conditions = [frame.there]
     found.record = {}
-    if schedule.streamed:
-        own = {v for v, index, _ in kernel.accesses if varies_by_row(kernel, index)}
-        found.leaves_first, found.stays = own | set(kernel.outputs), {v for v, _, _ in kernel.accesses} - own
     for one in running:
         found.count(one.element, fold_operand_index(kernel, one.fold, kernel.placed[one.fold]))
     parts, length = Parts(), frame.length(found, running, Ref(now.part))
@@ -109,7 +104,6 @@ def cooperative(
     held = {key: arguments.variable(f"{ref.variable.wanted}_before") for key, ref in kept.items()}
     later = BlockLoads(domain, [*before.axes, frame.places], arguments, stored, kernel.placed)
     later.reduced_axis = before.cols
-    later.leaves_first, later.stays = found.leaves_first, found.stays
     later.held = {key: Ref(held[key], frozenset({before.cols}), ref.dtype) for key, ref in kept.items()}
     if distinct is not None:
         later.distinct, later.alike = distinct, frozenset(alike)

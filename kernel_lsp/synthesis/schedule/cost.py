@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import torch
 
+from ..graph.value import Value, numel
 from ..kernel.execution_plan import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from .chain_atoms import chain_extents
 from .chain_space import REGISTERS, chain_registers, chain_shared
 from .chained import hides_half
 from .extents import (
-    bytes_of,
     inner_atoms,
     power_of_two,
     product_extents,
@@ -28,7 +28,6 @@ from .extents import (
 from .folding import folded_side
 from .index_work import instructions, issued
 from .recurrent_space import extents
-from .row_bytes import read_again
 from .row_passes import times_read
 from .schedules import (
     ByLines,
@@ -60,10 +59,6 @@ class Cost:
     seconds: float
 
 
-#: Seconds that a longer text has to be estimated to save for it to come first.
-LEAST_SAVED = 5e-6
-
-
 def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, stored: int | None = None) -> Cost:
     """What a schedule moves, computes and takes for the example inputs, by the target's rates.
 
@@ -91,7 +86,6 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         read *= times_read(kernel, schedule.apart)
     elif isinstance(schedule, Cooperative):
         programs = min(schedule.programs, results * -(-length // schedule.block))
-        read += read_again(kernel, target, hints)
     elif isinstance(schedule, Columns):
         width = hint(total(domain, inner_atoms(kernel, hints)), hints)
         programs = results // max(1, width) * -(-width // schedule.cols)
@@ -235,3 +229,8 @@ def multiplied_as(dtype: torch.dtype, precision: str) -> str:
     if dtype != torch.float32:
         return str(dtype).removeprefix("torch.")
     return {"tf32": "tf32", "tf32x3": "tf32", "bf16x6": "bfloat16"}.get(precision, "float32")
+
+
+def bytes_of(value: Value, hints: Hints) -> int:
+    """Bytes of a tensor, at the sizes of ``hints``."""
+    return hint(numel(value.shape), hints) * value.dtype.itemsize

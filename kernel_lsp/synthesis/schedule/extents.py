@@ -12,7 +12,7 @@ import torch
 from ..graph.build import FLOAT8
 from ..graph.map import dims
 from ..graph.sizes import ONE, ZERO, offset, same
-from ..graph.value import Contract, Sample, Scan, Value, numel
+from ..graph.value import Contract, Sample, Scan
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.execution_plan import Hints, Kernel, hint
 
@@ -275,8 +275,3 @@ def _run(atoms: list[sympy.Symbol], coefficients: dict[sympy.Symbol, sympy.Expr]
         elif run:
             break
     return run
-
-
-def bytes_of(value: Value, hints: Hints) -> int:
-    """Bytes of a tensor, at the sizes of ``hints``."""
-    return hint(numel(value.shape), hints) * value.dtype.itemsize

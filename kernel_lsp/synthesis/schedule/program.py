@@ -100,7 +100,6 @@ class Program:
     together: bool = False  # its programs wait for each other: all of them have to run at once
     in_turn: bool = False  # they wait for each other, and take what they do in turn
     at_once: int = 0  # of such programs, how many surely run at once on a multiprocessor
-    row_blocks: int = 0  # the most blocks that a row may have for each multiprocessor
     registers: int = 0  # that a thread has at the most; 0: as many as the compiler takes
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
     exchanged: list[Value] = field(default_factory=list)  # memory in which its programs tell each other something

@@ -99,8 +99,7 @@ class Cooperative:
     """Rows of which several programs take a block each, in registers, and exchange what it comes to, so that a row is read once.
 
     ``programs``: that are launched at most, of which ``at_once`` surely run on each multiprocessor, since a thread gets no more than so many
-    ``registers`` (0: as many as it can have). ``most``: blocks that a row may have. ``beyond``: what is launched where a row has more. ``together``: no other kernel has any of
-    these programs' places on the GPU, so that rows may have more blocks. ``streamed``: what a row has of its own leaves L2 before what rows share.
+    ``registers``. ``most``: blocks that a row may have. ``beyond``: what is launched where a row has more.
     """
 
     block: int
@@ -110,21 +109,9 @@ class Cooperative:
     at_once: int
     registers: int
     beyond: Passes | None = None
-    together: bool = False
-    streamed: bool = False
-
-    @property
-    def of_multiprocessor(self) -> int:
-        """Blocks that a row may have for each multiprocessor: half of what the programs there hold, or two thirds.
-
-        With more of them programs wait longer for each other (docs/performance.md).
-        """
-        return 4 * self.at_once // 3 if self.together else self.at_once
 
     def __str__(self) -> str:
-        streamed = ", what rows share stays in L2" if self.streamed else ""
-        several = f"{self.at_once} programs a multiprocessor"
-        return f"rows shared by programs in blocks of {self.block}, {_warps(self.warps)}, {several}{streamed}"
+        return f"rows shared by programs in blocks of {self.block}, {_warps(self.warps)}"
 
 
 @dataclass(frozen=True)

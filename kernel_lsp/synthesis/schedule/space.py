@@ -16,7 +16,8 @@ from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
 from .column_space import columns
-from .cost import LEAST_SAVED, cost
+from .cooperative import is_cooperative, kept_operands
+from .cost import cost
 from .extents import (
     LEAST_TURNED,
     LONGEST_ROW,
@@ -41,8 +42,7 @@ from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .rewritings import halves_pay
 from .row_passes import passes
-from .row_space import with_shared_rows
-from .schedules import RESTART, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
+from .schedules import RESTART, Cooperative, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin_tiles import thin_tiles
 from .tilings import chunk_length
@@ -82,6 +82,10 @@ def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]
         one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (flat[0], lines[0]))
         return [*lines, *flat] if one - other > LEAST_SAVED else [flat[0], lines[0], *flat[1:]]
     return list(flat)
+
+
+#: Seconds that lines have to be estimated to save for them to come first: less is not worth a longer text.
+LEAST_SAVED = 5e-6
 
 
 #: Elements of a result from which on what belongs to its channel is loaded apart by default.
@@ -133,7 +137,7 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if length > LONGEST_ROW:
         held = length * _longest_element(kernel) * target.multiprocessors <= _OF_L2 * target.l2
         walked: list[Schedule] = [Passes(8192, 16), *([_ONE_A_MULTIPROCESSOR] if held else []), Passes(8192, 32)]
-        return with_shared_rows(kernel, walked, length, target, hints)
+        return _with_shared_rows(kernel, walked, length, target, hints)
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
@@ -145,6 +149,36 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         if len(passes(kernel)) < len(passes(kernel, apart=True)):
             found.append(Passes(8192, 16, apart=True))
     return found
+
+
+#: Elements of a block of a row that programs share, where a program keeps one operand of it, and programs that run at once on a multiprocessor; of
+#: half the elements, too. So a thread has 168 and 96 registers (docs/performance.md).
+_SHARED = ((8192, 3), (4096, 5))
+_SHARING_WARPS = 4
+
+
+def _with_shared_rows(
+    kernel: Kernel, walked: list[Schedule], length: int, target: Target, hints: Hints
+) -> list[Schedule]:
+    """Also rows that several programs take each; first where that is estimated to save enough."""
+    operands = power_of_two(len(kept_operands(kernel, hints)))
+    known = target.capability is not None  # else nothing is known of how many programs run at once
+    varies = not total(kernel.domain, kernel.domain.reduced).is_number
+    walk = next(one for one in walked if isinstance(one, Passes)) if varies else None
+    shared: list[Schedule] = []
+    for elements, at_once in _SHARED if known and operands <= _MOST_KEPT and is_cooperative(kernel) else ():
+        block, programs = elements // operands, at_once * target.multiprocessors
+        if -(-length // block) < programs:
+            registers = target.registers // (at_once * _SHARING_WARPS * target.warp_size) // 8 * 8
+            shared.append(Cooperative(block, programs, programs - 1, _SHARING_WARPS, at_once, registers, walk))
+    if not shared:
+        return [*walked, Passes(8192, 8)]
+    one, other = (cost(kernel, schedule, target, hints).seconds for schedule in (walked[0], shared[0]))
+    return [*shared, *walked] if one - other > LEAST_SAVED else [walked[0], *shared, *walked[1:]]
+
+
+#: Operands of a block that a program keeps at the most.
+_MOST_KEPT = 2
 
 
 #: Tiles that are offered of a product whose kernel reduces its rows or columns.

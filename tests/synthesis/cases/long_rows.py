@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
-from .registry import case, module, r
+from .registry import case, r
 
 #: a hundred such rows take seconds under the interpreter: they run at one size, which is not the one of the export
 ONE_SIZE = (1,)
@@ -86,9 +85,6 @@ case(
     kernels=2,
     steps=ONE_SIZE,
 )
-
-# Few rows, whose length no call changes: programs share them, too.
-module("shared_few_rows", nn.LayerNorm, (1_048_576,), lambda n: [1e2 + r(6 + n, 1_048_576)], kernels=1, steps=(0, 2))
 
 # Few rows, cut in chunks: what the chunks carried is put together like lanes.
 case("cut_softmax", lambda self, x: _told(torch.softmax(x, 1) * 1e4), lambda n: [_unusual(5, 50_000 + n)], kernels=4)

@@ -57,11 +57,11 @@ def test_rows_that_are_no_multiple_of_16_bytes_are_not_split_in_tiles() -> None:
 
 def test_of_a_long_sum_both_operands_are_split_in_the_tiles_of_its_parts() -> None:
     found = planned(Product(), torch.empty(256, 524288), torch.empty(524288, 256))
-    assert found.rounded == []
+    assert found.rounded == IN_TILES
     (product,) = products(found)
-    assert isinstance(product.op, Contract) and product.op.exact is None
-    assert product.shape[0] == 32 and len(found.kernels) == 2  # the last one adds the parts up
-    assert tiles(found)[0].halves
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    assert [type(peak.op) for peak in product.op.exact.peaks] == [Sample, Sample]
+    assert product.shape[0] == 32 and len(found.kernels) == 3  # the last one adds the parts up
 
 
 @pytest.mark.parametrize("rows", [1, 16, 40, 64, 100, 128, 200, 256])
@@ -76,8 +76,8 @@ def test_tiles_fit_into_shared_memory_and_begin_their_sum_again_in_each_step(row
         assert tile.m * tile.n // (32 * tile.warps) <= 64  # results of a thread, which has them twice
 
 
-def test_one_kernel_that_splits_both_operands_and_float32_products_are_tried_later() -> None:
+def test_planes_of_both_operands_and_products_in_one_kernel_are_tried_later() -> None:
     module = Product()
     exported = capture(module, (torch.empty(128, 16384), torch.empty(16384, 16384)))
     found = synthesize(module, exported, class_name="Product", import_from="torch.nn", gpu="NVIDIA H200")
-    assert list(dict.fromkeys(one.arithmetic for one in found)) == [*IN_TILES, "float16 halves", "tf32x3", "bf16x6"]
+    assert list(dict.fromkeys(one.arithmetic for one in found)) == [*IN_TILES, "float16 planes", "float16 halves", "tf32x3", "bf16x6"]
