@@ -80,4 +80,10 @@ def test_planes_of_both_operands_and_products_in_one_kernel_are_tried_later() ->
     module = Product()
     exported = capture(module, (torch.empty(128, 16384), torch.empty(16384, 16384)))
     found = synthesize(module, exported, class_name="Product", import_from="torch.nn", gpu="NVIDIA H200")
-    assert list(dict.fromkeys(one.arithmetic for one in found)) == [*IN_TILES, "float16 planes", "float16 halves", "tf32x3", "bf16x6"]
+    assert list(dict.fromkeys(one.arithmetic for one in found)) == [
+        *IN_TILES,
+        "float16 planes",
+        "float16 halves",
+        "tf32x3",
+        "bf16x6",
+    ]
