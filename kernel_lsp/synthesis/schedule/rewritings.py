@@ -89,7 +89,7 @@ def _split(op: Contract, target: Target, hints: Hints) -> tuple[float, float]:
 
 #: Summed elements from which, and rows and columns from which, tiles are split into float16; float32 numbers that are read at once; seconds that this
 #: has to save.
-_LEAST_SUM, _LEAST_TILE, _READ_AT_ONCE, _LEAST_GAIN = 64, 16, 4, 1e-6
+_LEAST_SUM, _LEAST_TILE, _READ_AT_ONCE, _LEAST_GAIN = 128, 16, 4, 1e-6
 
 
 def can_be_halved(op: Contract, hints: Hints) -> bool:
