@@ -52,17 +52,17 @@ _PERSISTING = 6
 
 
 def cache_set_aside() -> int | None:
-    """Bytes of L2 that this process keeps for persisting accesses; None where there is no context, or no driver that knows.
+    """Bytes of L2 that this process keeps for persisting accesses; None where no driver says so.
 
     Waits for what the current stream has to do.
     """
     if not torch.cuda.is_initialized():
         return None
-    torch.cuda.current_stream().synchronize()  # makes sure that there is a context
     count = ctypes.c_size_t()
     try:
+        torch.cuda.current_stream().synchronize()  # makes sure that there is a context
         status = _driver().cuCtxGetLimit(ctypes.byref(count), _PERSISTING)
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, RuntimeError):  # RuntimeError: a stream that is being captured, or a broken context
         return None
     return None if status else count.value
 
