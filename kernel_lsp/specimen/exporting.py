@@ -51,7 +51,8 @@ def export(
 ) -> ExportedProgram | errors.UserError:
     """The graph, or the error that says why not: a module that cannot be exported can still be validated.
 
-    That is NotExportable, or where a graph would lose a change that forward makes, AttributeAssigned or ArgumentChanged.
+    That is NotExportable; where a graph would lose a change that forward makes, AttributeAssigned or ArgumentChanged; NotWritable where a hook
+    of the module's own replaces the arguments of forward.
 
     ``ran``: whether its forward has run on the example.
 
@@ -60,6 +61,7 @@ def export(
     """
     from kernel_lsp.synthesis.capture import Assigned, capture
     from kernel_lsp.synthesis.containers import ArgumentChanged
+    from kernel_lsp.synthesis.own_hooks import ArgumentsReplaced
 
     try:
         return capture(module, example.args, example.kwargs, training=training)
@@ -73,6 +75,10 @@ def export(
         return errors.ArgumentChanged(
             path=at, line=line, class_name=class_name, argument=error.argument, kind=error.kind
         )
+    except ArgumentsReplaced as error:
+        at, line = _forward_at(module) or (path, 1)
+        detail = f"a hook of its own ({error.hook}) replaces the arguments of forward, which forward itself has to do"
+        return errors.NotWritable(path=at, line=line, class_name=class_name, detail=detail)
     except Exception as error:
         traceback.print_exc()
         if not ran:  # perhaps it does not even run

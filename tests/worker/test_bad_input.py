@@ -211,6 +211,17 @@ def test_a_forward_that_changes_a_list_that_it_is_given(worker, write):
     assert caught.value.where["line"] == 6
 
 
+def test_a_hook_that_replaces_the_arguments_of_forward(worker, write):
+    text = (
+        "def shifted(module, args):\n    return args[0] + 1\n"
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.register_forward_pre_hook(shifted)\n    def forward(self, x):\n        return x * 2\n"
+    )
+    with pytest.raises(WorkerError, match=r"hook of its own \(shifted\) replaces the arguments of forward") as caught:
+        worker.call("synthesize", path=write(HEAD + text + INPUTS), class_name="Good")
+    assert caught.value.code == "NotWritable"
+
+
 def test_arguments_of_one_constructor_are_not_for_a_class_that_has_none(worker, write):
     """torch.nn.Module's own takes no arguments, whatever its signature says."""
     text = GOOD + INPUTS + "class Sized(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
