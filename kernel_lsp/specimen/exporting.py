@@ -22,6 +22,7 @@ _A_SIZE = "a size depends on values in the tensors"
 _IN_NUMPY = "it leaves torch for numpy"
 _ONE_MEMORY = "it changes a buffer that lies in the same memory as another buffer or parameter"
 _OWN_GRADIENTS = "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad are"
+_NO_INPUT = "an argument or a result is neither tensor, number, text nor None"
 _OBJECT = "it returns an object that is no tensor, tuple, named tuple, list, dict or dataclass"
 _NOT_REBUILT = "it returns a dataclass that cannot be made from its fields"
 #: what torch says → what it means, with what a group of the pattern found
@@ -32,6 +33,7 @@ _WORDS = (
     ),
     (r"unbacked symint|size.* must be tuple of ints, ?but got FakeTensor", _A_SIZE),
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
+    (r"Unfamiliar meta val: (.+)", _NO_INPUT + " ({})"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
     (r"(?:[\w<>]+\.)*(\w+)'?>? in output, which is not a known type", _OBJECT + " ({})"),
     (
@@ -107,6 +109,7 @@ _ADVICE = {
     _ON_VALUES: "Data-dependent control flow must become torch.where, or stay outside the module.",
     _A_SIZE: "Take sizes from shapes or arguments, and weight by a mask what is selected by values.",
     _IN_NUMPY: "Use torch's own functions there.",
+    _NO_INPUT: "Hand it to the constructor, or hand forward a number or a text in its place.",
     _OBJECT: "Return one of these from a module of its own, and make the object outside it; or leave it to torch.",
     _NOT_REBUILT: "Set its fields by its constructor alone, or return a tuple and make the object outside the module; or leave it to torch.",
     _ONE_MEMORY: "Register it under one name, or give each name a copy (clone).",
