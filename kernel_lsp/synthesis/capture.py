@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute
 
-from . import attributes, containers, frames, masked_elements, only_sizes, own_hooks, records
+from . import asked_sizes, attributes, containers, frames, masked_elements, only_sizes, own_hooks, records
 from .linspaces import LinspacesOfSizes
 from .recurrence import shapes_alone
 
@@ -74,8 +74,8 @@ def capture(
     where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other
     of the sizes that are tried is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
     (``attributes.of``). Dataclasses in what forward returns are records in the form of the results (``records.Form``). Elements that a mask selects
-    and that are assigned under it are computed with all others (``masked_elements.compute_all``). The module's own hooks after forward are
-    left out: a kernel's class has them, too (``own_hooks``).
+    and that are assigned under it are computed with all others (``masked_elements.compute_all``). Views have the numbers for sizes that they
+    are asked for (``asked_sizes``). The module's own hooks after forward are left out: a kernel's class has them, too (``own_hooks``).
 
     Raises:
         ArgumentChanged: forward changes a list or a dictionary that it is given.
@@ -162,10 +162,14 @@ def _exported(
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
             with shapes_alone(), _SizesChecked(), LinspacesOfSizes(), _DataDetached(module), frames.recorded():
-                exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
+                with asked_sizes.AskedSizes() as views:
+                    exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
+                if views.used and asked_sizes.are_changed(exported):
+                    exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
             exported = exported.run_decompositions({}) if _traced_again(exported) else exported
+            asked_sizes.settle(exported)
             if not any(_in_place(node) for node in exported.graph.nodes):
                 masked_elements.compute_all(exported)
             return exported
