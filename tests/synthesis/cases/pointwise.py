@@ -73,6 +73,8 @@ case("integer_to_float", lambda self, x: x.float() * 0.5, lambda n: [torch.arang
 case("compare", lambda self, x, y: (x > y) & (x < 1.0), lambda n: [r(4, 19 + n), r(4, 19 + n)])
 case("power", lambda self, x: x**3 + x**2 + x**0.5 + x**-1, lambda n: [positive(4, 19 + n)])
 case("general_power", lambda self, x: x**2.3, lambda n: [positive(4, 19 + n)])
+
+
 def _filled_with_sizes(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """A size where a mask says so, in integers; in the columns of another tensor; alone, in a half type."""
     places = torch.arange(x.shape[1], device=x.device).expand(x.shape).clone()
