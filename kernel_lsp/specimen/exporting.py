@@ -21,7 +21,9 @@ _ON_VALUES = "what it does next depends on values in the tensors, not on their s
 _A_SIZE = "a size depends on values in the tensors"
 _IN_NUMPY = "it leaves torch for numpy"
 _ONE_MEMORY = "it changes a buffer that lies in the same memory as another buffer or parameter"
-_OWN_GRADIENTS = "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad are"
+_OWN_GRADIENTS = (
+    "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad and torch.func.grad are"
+)
 _NO_INPUT = "an argument or a result is neither tensor, number, text nor None"
 _OBJECT = "it returns an object that is no tensor, tuple, named tuple, list, dict or dataclass"
 _NOT_REBUILT = "it returns a dataclass that cannot be made from its fields"
@@ -43,7 +45,10 @@ _WORDS = (
     (r"NotRebuilt: (\w+) cannot be made from its fields: (.*)", _NOT_REBUILT + " ({}: {})"),
     (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
     (r"expected compiled_fn to be GraphModule", _ONE_MEMORY),
-    (r"fake tensor in the exported program constant's list", _OWN_GRADIENTS),
+    (
+        r"fake tensor in the exported program constant's list|'Tensor' object has no attribute 'constant'",
+        _OWN_GRADIENTS,
+    ),
     (r"_dispatch_keys|FakeTensor.*data_ptr|data pointer of", "it reads the memory of a tensor directly"),
 )
 

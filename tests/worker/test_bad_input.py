@@ -250,6 +250,17 @@ def test_an_argument_that_torch_does_not_take_is_told_in_plain_words(worker, wri
     assert caught.value.code == "NotExportable"
 
 
+def test_gradients_within_forward_are_told_in_plain_words(worker, write):
+    text = (
+        "class Good(nn.Module):\n    def forward(self, x):\n        energy = lambda row: torch.tanh(row * self.weight).sum()\n"
+        "        return torch.func.vmap(torch.func.grad(energy))(x)\n"
+        "    def __init__(self):\n        super().__init__()\n        self.weight = nn.Parameter(torch.ones(8))\n"
+    )
+    with pytest.raises(WorkerError, match=r"gradients of torch\.autograd\.grad and torch\.func\.grad are") as caught:
+        worker.call("synthesize", path=write(HEAD + text + INPUTS), class_name="Good")
+    assert caught.value.code == "NotExportable"
+
+
 def test_a_hook_that_replaces_the_arguments_of_forward(worker, write):
     text = (
         "def shifted(module, args):\n    return args[0] + 1\n"

@@ -15,8 +15,10 @@ from .ranges import ends_of, steps_of
 from .registry import lowers
 from .views import expand
 
+_Pairs = tuple[tuple[sympy.Expr, sympy.Expr], ...]
 
-def _inside(places: Value | None, size: sympy.Expr, least: sympy.Expr = ZERO) -> list[tuple[sympy.Expr, sympy.Expr]]:
+
+def _inside(places: Value | None, size: sympy.Expr, least: sympy.Expr = ZERO) -> _Pairs:
     """That ``places`` are from ``least`` to before ``size``, where they are numbers in a row: eager raises an error for others.
 
     Positions that are counted from the sizes of inputs (``table[torch.arange(x.shape[1])]``) are known before anything is read.
@@ -24,19 +26,20 @@ def _inside(places: Value | None, size: sympy.Expr, least: sympy.Expr = ZERO) ->
     ends = ends_of(places) if isinstance(places, Value) else None
     known = [size, *ends] if ends is not None else []
     if ends is None or not all(one.is_polynomial(*one.free_symbols) for one in known):
-        return []
+        return ()
     more, counted = sympy.expand(ends[1] + 1).as_coeff_Add()
-    return [(least - 1, ends[0]), (counted, size + 1 - more)]
+    greatest = (counted, size + 1 - more) if counted != 0 else (more - 1, size)
+    return (least - 1, ends[0]), greatest
 
 
-def _each_inside(given: dict[str, Any]) -> list[tuple[sympy.Expr, sympy.Expr]]:
+def _each_inside(given: dict[str, Any]) -> _Pairs:
     sizes = zip(given["indices"], given["x"].shape, strict=False)
-    return [pair for places, size in sizes for pair in _inside(places, size, -size)]
+    return tuple(pair for places, size in sizes for pair in _inside(places, size, -size))
 
 
-def _inside_dim(given: dict[str, Any]) -> list[tuple[sympy.Expr, sympy.Expr]]:
+def _inside_dim(given: dict[str, Any]) -> _Pairs:
     x = given["x"]
-    return _inside(given["index"], x.shape[normalise(given["dim"], len(x.shape))]) if x.shape else []
+    return _inside(given["index"], x.shape[normalise(given["dim"], len(x.shape))]) if x.shape else ()
 
 
 @lowers("aten.index", "aten._unsafe_index", about="Elements that index tensors name; not by bools", less=_each_inside)

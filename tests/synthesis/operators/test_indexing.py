@@ -56,3 +56,13 @@ def test_positions_of_one_tensor_in_another_are_compared() -> None:
     pair = torch.randn(2, 12), torch.randn(2, 13)
     text = synthesize(Pair(), capture(Pair(), pair), class_name="Pair", import_from=__name__)[0].source
     assert "x.shape[1] <= y.shape[1]" in text
+
+
+class Listed(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[[1, 3, 5]] + 1
+
+
+def test_places_that_are_listed_are_inside() -> None:
+    text = synthesize(Listed(), capture(Listed(), (torch.randn(7, 8),)), class_name="Listed", import_from=__name__)
+    assert "x.shape[0] > 5" in text[0].source
