@@ -137,13 +137,19 @@ def _symbols(specimen: Specimen) -> dict[str, str]:
 
 
 def only_where(body: str, specimen: Specimen | None) -> str:
-    """``Kernel only where x.shape[1] == 32; other calls run eager.``, where forward itself takes other sizes; else ""."""
+    """``Kernel only where x.shape[1] == 32; other calls run eager.``, where forward itself takes other sizes; else "".
+
+    torch.export fixes sizes of 1 whatever forward does with them, so that another example helps there: that is said, too.
+    """
     if specimen is None or has_envelope(body, 2):
         return ""
-    texts = [ast.unparse(node) for node in conditions(body) if _narrows(node, specimen)]
+    narrowing = [node for node in conditions(body) if _narrows(node, specimen)]
+    texts = [ast.unparse(node) for node in narrowing]
+    of_one = any(found[2] == 1 for found in map(_with_number, narrowing) if found is not None)
+    advice = " A size of 1 in the example stays 1: give 2 or more for it to vary." if of_one else ""
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     said = ", ".join(texts[:_SHOWN]) if more else " and ".join(texts)
-    return f"Kernel only where {said}{more}; other calls run eager." if texts else ""
+    return f"Kernel only where {said}{more}; other calls run eager.{advice}" if texts else ""
 
 
 def _narrows(node: ast.Compare, specimen: Specimen) -> bool:

@@ -131,7 +131,7 @@ class OfExample:
     inputs: str  # "x: bfloat16[x_0, 4096]"
     status: Status | Literal["eager"] = "ok"
     reason: str = ""
-    error: float | None = None  # as in Verdict
+    error: float | None = None  # on these inputs alone, where that is known; else as in Verdict
     eager_error: float | None = None
     eager: Timing | None = None
     kernel: Timing | None = None

@@ -85,5 +85,10 @@ def test_a_kernel_is_for_fewer_sizes_than_the_module_where_these_were_seen_to_be
     pinned = body("x.shape == (8, 8, 16)")
     known.inputs[0].narrowed = []
     assert envelope_sizes.only_where(pinned, known) == "Kernel only where x.shape[1] == 8; other calls run eager."
+    of_one = specimen(x=(1, "s", 16))
+    of_one.inputs[0].narrowed = [0]
+    assert envelope_sizes.only_where(body("x.shape[0] == 1"), of_one) == (
+        "Kernel only where x.shape[0] == 1; other calls run eager. A size of 1 in the example stays 1: give 2 or more for it to vary."
+    )
     assert envelope_sizes.only_where(body("x.shape[2] == 16"), known) == ""
     assert envelope_sizes.only_where(found, None) == ""

@@ -75,5 +75,7 @@ def range_conditions(sizes: Sizes, symbols: dict[sympy.Symbol, str]) -> list[str
 def _relation(relation: sympy.Basic, symbols: dict[sympy.Symbol, str]) -> str:
     """A comparison of sizes as Python."""
     assert isinstance(relation, sympy.core.relational.Relational)
+    if isinstance(relation, sympy.StrictGreaterThan) and relation.lhs.as_coeff_Add()[0] >= 1:  # of whole numbers
+        return f"{python(relation.rhs, symbols)} <= {python(relation.lhs - 1, symbols)}"
     operator = "==" if isinstance(relation, sympy.Eq) else relation.rel_op
     return f"{python(relation.lhs, symbols)} {operator} {python(relation.rhs, symbols)}"

@@ -155,9 +155,9 @@ class ForwardFailed(UserError):
 
     template = "{class_name}.forward raised at line {line}: {detail}. {advice}"
 
-    def __init__(self, *, detail: str = "", **values: Any) -> None:
-        """``detail``: the exception's type and text, which the advice follows."""
-        advice = f"Install it, or choose {_OTHER}." if _of_an_import(detail) else _CHECK_INPUTS
+    def __init__(self, *, detail: str = "", advice: str = "", **values: Any) -> None:
+        """``detail``: the exception's type and text, which the advice follows; ``advice``: where more is known than that."""
+        advice = advice or (f"Install it, or choose {_OTHER}." if _of_an_import(detail) else _CHECK_INPUTS)
         super().__init__(detail=detail, advice=advice, **values)
 
 

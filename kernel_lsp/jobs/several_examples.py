@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kernel_lsp import class_schema, errors, schema
+from kernel_lsp import class_schema, errors, schema, speedup
 from kernel_lsp.jobs import device_requests, header, several_envelopes
 from kernel_lsp.jobs.formatting import format_source
 from kernel_lsp.jobs.ranking import fastest
@@ -188,13 +188,14 @@ def _take(run: Run, sub: Run) -> None:
 
 def _found(specimen: class_schema.Specimen | None, entry: schema.Validated, eager: bool = False) -> schema.OfExample:
     verdict, measurement = entry.verdict, entry.measurement
+    error, of_eager = speedup.errors_on_the_example(verdict)
     shape = measurement.shapes[0] if measurement is not None and measurement.shapes else None
     return schema.OfExample(
         inputs=header.inputs_words(specimen) if specimen is not None else "",
         status="eager" if eager else verdict.status,
         reason="" if eager else verdict.reason,
-        error=None if eager else verdict.error,
-        eager_error=None if eager else verdict.eager_error,
+        error=None if eager else error,
+        eager_error=None if eager else of_eager,
         eager=shape.eager if shape is not None else None,
         kernel=shape.kernel if shape is not None else None,
         envelope=0 if eager else verdict.envelope,

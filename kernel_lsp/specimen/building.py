@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
 from kernel_lsp.specimen import examples, faults
-from kernel_lsp.validation import channel
+from kernel_lsp.validation import channel, misfits
 
 
 def construct(
@@ -21,12 +21,19 @@ def construct(
     Raises:
         InitFailed: the constructor raises.
         DeviceMissing: it asks for a device that is not here.
+        NotWritable: parameters or buffers get their shapes in the first call.
     """
     examples.seed_all(0)
     try:
-        return cls(*example.init_args, **example.init_kwargs).train(training)
+        module: torch.nn.Module = cls(*example.init_args, **example.init_kwargs).train(training)
     except (Exception, SystemExit) as error:
         raise _failed(error, errors.InitFailed, path, class_name, init_from=example.init_from) from None
+    held = [*module.named_parameters(), *module.named_buffers()]
+    if lazy := next((name for name, tensor in held if torch.nn.parameter.is_lazy(tensor)), ""):
+        owner = module.get_submodule(lazy.rpartition(".")[0])
+        detail = f"{lazy} of a {type(owner).__name__} has no shape before the first call; construct it with its sizes"
+        raise errors.NotWritable(path=path, line=None, class_name=class_name, detail=detail)
+    return module
 
 
 def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name: str) -> Any:
@@ -42,7 +49,8 @@ def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name:
         with torch.no_grad():
             out = module(*args, **kwargs)
     except (Exception, SystemExit) as error:
-        raise _failed(error, errors.ForwardFailed, path, class_name) from None
+        advice = misfits.dtypes(module, (args, kwargs))
+        raise _failed(error, errors.ForwardFailed, path, class_name, advice=advice) from None
     check_outputs(out, path, class_name)
     return channel.plain(out)
 

@@ -21,7 +21,10 @@ _ON_VALUES = "what it does next depends on values in the tensors, not on their s
 _A_SIZE = "a size depends on values in the tensors"
 _IN_NUMPY = "it leaves torch for numpy"
 _ONE_MEMORY = "it changes a buffer that lies in the same memory as another buffer or parameter"
-_OWN_GRADIENTS = "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad are"
+_OWN_GRADIENTS = (
+    "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad and torch.func.grad are"
+)
+_NO_INPUT = "an argument or a result is neither tensor, number, text nor None"
 _OBJECT = "it returns an object that is no tensor, tuple, named tuple, list, dict or dataclass"
 _NOT_REBUILT = "it returns a dataclass that cannot be made from its fields"
 #: what torch says → what it means, with what a group of the pattern found
@@ -32,6 +35,7 @@ _WORDS = (
     ),
     (r"unbacked symint|size.* must be tuple of ints, ?but got FakeTensor", _A_SIZE),
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
+    (r"Unfamiliar meta val: (.+)", _NO_INPUT + " ({})"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
     (r"(?:[\w<>]+\.)*(\w+)'?>? in output, which is not a known type", _OBJECT + " ({})"),
     (
@@ -41,7 +45,10 @@ _WORDS = (
     (r"NotRebuilt: (\w+) cannot be made from its fields: (.*)", _NOT_REBUILT + " ({}: {})"),
     (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
     (r"expected compiled_fn to be GraphModule", _ONE_MEMORY),
-    (r"fake tensor in the exported program constant's list", _OWN_GRADIENTS),
+    (
+        r"fake tensor in the exported program constant's list|'Tensor' object has no attribute 'constant'",
+        _OWN_GRADIENTS,
+    ),
     (r"_dispatch_keys|FakeTensor.*data_ptr|data pointer of", "it reads the memory of a tensor directly"),
 )
 
@@ -51,7 +58,8 @@ def export(
 ) -> ExportedProgram | errors.UserError:
     """The graph, or the error that says why not: a module that cannot be exported can still be validated.
 
-    That is NotExportable, or where a graph would lose a change that forward makes, AttributeAssigned or ArgumentChanged.
+    That is NotExportable; where a graph would lose a change that forward makes, AttributeAssigned or ArgumentChanged; NotWritable where a hook
+    of the module's own replaces the arguments of forward.
 
     ``ran``: whether its forward has run on the example.
 
@@ -60,6 +68,7 @@ def export(
     """
     from kernel_lsp.synthesis.capture import Assigned, capture
     from kernel_lsp.synthesis.containers import ArgumentChanged
+    from kernel_lsp.synthesis.own_hooks import ArgumentsReplaced
 
     try:
         return capture(module, example.args, example.kwargs, training=training)
@@ -73,6 +82,10 @@ def export(
         return errors.ArgumentChanged(
             path=at, line=line, class_name=class_name, argument=error.argument, kind=error.kind
         )
+    except ArgumentsReplaced as error:
+        at, line = _forward_at(module) or (path, 1)
+        detail = f"a hook of its own ({error.hook}) replaces the arguments of forward, which forward itself has to do"
+        return errors.NotWritable(path=at, line=line, class_name=class_name, detail=detail)
     except Exception as error:
         traceback.print_exc()
         if not ran:  # perhaps it does not even run
@@ -101,6 +114,7 @@ _ADVICE = {
     _ON_VALUES: "Data-dependent control flow must become torch.where, or stay outside the module.",
     _A_SIZE: "Take sizes from shapes or arguments, and weight by a mask what is selected by values.",
     _IN_NUMPY: "Use torch's own functions there.",
+    _NO_INPUT: "Hand it to the constructor, or hand forward a number or a text in its place.",
     _OBJECT: "Return one of these from a module of its own, and make the object outside it; or leave it to torch.",
     _NOT_REBUILT: "Set its fields by its constructor alone, or return a tuple and make the object outside the module; or leave it to torch.",
     _ONE_MEMORY: "Register it under one name, or give each name a copy (clone).",

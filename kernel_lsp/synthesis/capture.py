@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute
 
-from . import attributes, containers, frames, masked_elements, only_sizes, records
+from . import asked_sizes, attributes, containers, frames, masked_elements, only_sizes, own_hooks, records
 from .linspaces import LinspacesOfSizes
 from .recurrence import shapes_alone
 
@@ -74,14 +74,18 @@ def capture(
     where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other
     of the sizes that are tried is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
     (``attributes.of``). Dataclasses in what forward returns are records in the form of the results (``records.Form``). Elements that a mask selects
-    and that are assigned under it are computed with all others (``masked_elements.compute_all``).
+    and that are assigned under it are computed with all others (``masked_elements.compute_all``). Views have the numbers for sizes that they
+    are asked for (``asked_sizes``). The module's own hooks after forward are left out: a kernel's class has them, too (``own_hooks``).
 
     Raises:
         ArgumentChanged: forward changes a list or a dictionary that it is given.
+        ArgumentsReplaced: a hook of the module's own gives forward other arguments.
         Assigned: forward assigns other attributes.
         NotRebuilt: forward returns a dataclass that cannot be made from its fields.
         Exception: what torch.export raises, whatever sizes are dynamic.
     """
+    if module._forward_pre_hooks:
+        own_hooks.refuse_replaced(_copied(module), args, kwargs or {})
     paths: list[str] = []
     while True:
         try:
@@ -158,10 +162,14 @@ def _exported(
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
             with shapes_alone(), _SizesChecked(), LinspacesOfSizes(), _DataDetached(module), frames.recorded():
-                exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
+                with asked_sizes.AskedSizes() as views:
+                    exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
+                if views.used and asked_sizes.are_changed(exported):
+                    exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
             exported = exported.run_decompositions({}) if _traced_again(exported) else exported
+            asked_sizes.settle(exported)
             if not any(_in_place(node) for node in exported.graph.nodes):
                 masked_elements.compute_all(exported)
             return exported
@@ -239,8 +247,9 @@ def _check_assigned(messages: list[str]) -> None:
 
 
 def _prepared(module: torch.nn.Module, training: bool) -> torch.nn.Module:
-    """A copy in the mode to be traced in, whose forward returns records for dataclasses, and may not change its arguments."""
+    """A copy in the mode to be traced in, without hooks after forward, which returns records for dataclasses and may not change its arguments."""
     copied = _copied(module).train(training)
+    own_hooks.leave_out(copied)
     containers.refuse_changes(copied)
     records.return_records(copied)
     return copied

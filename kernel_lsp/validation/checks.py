@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from kernel_lsp.validation import (
     failures,
     kept_state,
     memory,
+    misfits,
     modes,
     out_of_range,
     plan,
@@ -139,6 +141,19 @@ def needed(referee: Referee, step: plan.Step) -> int:
     return 6 * inputs  # eager may not have got as far as an output: it is taken to be as large as the inputs
 
 
+def _forward_failed(module: torch.nn.Module, inputs: Any, error: Exception) -> errors.ForwardFailed:
+    """What the user is told of an error in the module's forward, with its line in the file of the class."""
+    kind = type(module)
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return errors.ForwardFailed(
+        path=path,
+        line=failures.line_in(path, error) if path else None,
+        class_name=kind.__name__,
+        detail=failures.sentence(error),
+        advice=misfits.dtypes(module, inputs),
+    )
+
+
 def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     """The worst comparison of a step; None where the module itself does not take such inputs."""
     tree = step.make(referee.inputs)
@@ -155,9 +170,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
         raise
     except Exception as error:
         if step.required:
-            raise errors.ForwardFailed(
-                path=None, line=None, class_name=type(referee.module).__name__, detail=failures.sentence(error)
-            ) from None
+            raise _forward_failed(referee.module, tree, error) from None
         return None  # the module itself does not take such inputs
     if step.late and "most_seconds" in request and sum(t.numel() for t in tensors_of(reference.eager)) > _MOST_ELEMENTS:
         referee.progress.limits.append(f"{step.name} (its results are too large for the interpreter)")

@@ -188,6 +188,14 @@ async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):
     assert any("example 4, which runs eagerly" in limit for limit in verdict.limits)
 
 
+def test_the_errors_of_an_example_are_those_on_its_inputs():
+    """A check with tiny values has errors near 1, eager's as well, which say nothing of the example."""
+    verdict = schema.Verdict("ok", error=0.8, eager_error=0.8, example_error=1e-6, example_eager_error=2e-6)
+    entry = schema.Validated(schema.Candidate("", "synthesizer"), verdict)
+    found = several_examples._found(None, entry)
+    assert (found.error, found.eager_error) == (1e-6, 2e-6)
+
+
 async def test_envelopes_that_differ_in_sizes_alone(make_jobs, module, tmp_path, monkeypatch):
     monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
     jobs, path = make_jobs(device="interpreter"), module(BRANCHING)

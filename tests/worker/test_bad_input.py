@@ -58,6 +58,21 @@ CASES = {
         5,
         "example inputs fit the module",
     ),
+    "inputs of another dtype than the module's": (
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter(torch.ones(8, 8))\n"
+        "    def forward(self, x):\n        return torch.addmv(x.sum(1), x, self.w[0])\n"
+        "def get_inputs():\n    return [torch.randn(4, 8).half()]\n",
+        "ForwardFailed",
+        8,
+        "inputs are float16, the module's tensors float32: make both of one dtype, or yield an example in float32 first",
+    ),
+    "a lazy layer": (
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.net = nn.LazyLinear(3)\n"
+        "    def forward(self, x):\n        return self.net(x)\n" + INPUTS,
+        "NotWritable",
+        None,
+        "net.weight of a LazyLinear has no shape before the first call; construct it with its sizes",
+    ),
     "an output that is no tensor": (
         "class Good(nn.Module):\n    def forward(self, x):\n        return 'done'\n" + INPUTS,
         "OutputsNotTensors",
@@ -209,6 +224,52 @@ def test_a_forward_that_changes_a_list_that_it_is_given(worker, write):
         worker.call("synthesize", path=path, class_name="Good")
     assert caught.value.code == "ArgumentChanged"
     assert caught.value.where["line"] == 6
+
+
+def test_what_only_real_tensors_refuse_has_a_line_and_an_advice(worker, write):
+    """Without memory torch takes a product of two dtypes: the call that validation compares with is the first that raises."""
+    text = (
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.linear = nn.Linear(8, 8)\n"
+        "    def forward(self, x):\n        return self.linear(x)\n"
+        "def get_inputs():\n    return [torch.randn(4, 8).half()]\n"
+    )
+    job = {"path": write(HEAD + text), "class_name": "Good", "device": "interpreter"}
+    source = f"from {Path(job['path']).stem} import Good\n\n\nclass GoodTriton(Good):\n    pass\n"
+    with pytest.raises(WorkerError, match="float16, the module's tensors float32: make both") as caught:
+        worker.call("validate", source=source, measure="none", **job)
+    assert (caught.value.code, caught.value.where["line"]) == ("ForwardFailed", 8)
+
+
+def test_an_argument_that_torch_does_not_take_is_told_in_plain_words(worker, write):
+    text = (
+        "import enum\nclass Way(enum.Enum):\n    SUM = 1\nclass Good(nn.Module):\n    def forward(self, x, way):\n"
+        "        return x.sum(0)\ndef get_inputs():\n    return [torch.randn(4, 8), Way.SUM]\n"
+    )
+    with pytest.raises(WorkerError, match=r"nor None \(Way\.SUM\)\. Hand it to the constructor") as caught:
+        worker.call("synthesize", path=write(HEAD + text), class_name="Good")
+    assert caught.value.code == "NotExportable"
+
+
+def test_gradients_within_forward_are_told_in_plain_words(worker, write):
+    text = (
+        "class Good(nn.Module):\n    def forward(self, x):\n        energy = lambda row: torch.tanh(row * self.weight).sum()\n"
+        "        return torch.func.vmap(torch.func.grad(energy))(x)\n"
+        "    def __init__(self):\n        super().__init__()\n        self.weight = nn.Parameter(torch.ones(8))\n"
+    )
+    with pytest.raises(WorkerError, match=r"gradients of torch\.autograd\.grad and torch\.func\.grad are") as caught:
+        worker.call("synthesize", path=write(HEAD + text + INPUTS), class_name="Good")
+    assert caught.value.code == "NotExportable"
+
+
+def test_a_hook_that_replaces_the_arguments_of_forward(worker, write):
+    text = (
+        "def shifted(module, args):\n    return args[0] + 1\n"
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.register_forward_pre_hook(shifted)\n    def forward(self, x):\n        return x * 2\n"
+    )
+    with pytest.raises(WorkerError, match=r"hook of its own \(shifted\) replaces the arguments of forward") as caught:
+        worker.call("synthesize", path=write(HEAD + text + INPUTS), class_name="Good")
+    assert caught.value.code == "NotWritable"
 
 
 def test_arguments_of_one_constructor_are_not_for_a_class_that_has_none(worker, write):

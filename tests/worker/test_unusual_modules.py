@@ -265,7 +265,11 @@ def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> N
             "NotExportable",
             "it changes a buffer that lies in the same memory as another buffer or parameter",
         ),
-        ("Differentiates", "NotExportable", "as the gradients of torch.autograd.grad are. Generate kernels for the"),
+        (
+            "Differentiates",
+            "NotExportable",
+            "as the gradients of torch.autograd.grad and torch.func.grad are. Generate kernels for the",
+        ),
         (
             "Conjugated",
             "NothingToLower",

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from ..graph.build import Build, NotLowered, Operand
-from ..graph.value import Pointwise, Shape, Value
+from ..graph.build import Build, NotLowered, Operand, opmath
+from ..graph.value import Pointwise, Scalar, Shape, Value
 from .registry import lowers
 from .views import expand
 
@@ -26,15 +26,31 @@ def _fill(x: Any, args: tuple[Any, ...], name: str) -> Any:
     return 0 if "zeros" in name else 1
 
 
-def filled(name: str) -> Any:
-    """The lowering of ``name``, which makes a tensor of one number: an argument's, 0 or 1.
+def _size(size: Scalar, out: torch.dtype) -> Value:
+    """A size as a tensor of shape ().
 
     Raises:
-        NotLowered, by the lowering: the number is known only at run time.
+        NotLowered: as a truth value.
+    """
+    if out == torch.bool:
+        raise NotLowered("whether a size is zero")
+    if not out.is_floating_point:
+        return Build.pointwise("identity", size, dtype=out)
+    return Build.cast(Build.pointwise("add", full(shape=(), out=opmath(out), fill=0.0), size, dtype=opmath(out)), out)
+
+
+def filled(name: str) -> Any:
+    """The lowering of ``name``, which makes a tensor of one number: an argument's, which may be a size, 0 or 1.
+
+    Raises:
+        NotLowered, by the lowering: the number is no size, and known only at run time.
     """
 
     def lower(x: Any, *args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
         fill = _fill(x, args, name)
+        if isinstance(fill, Scalar) and not fill.is_float:
+            size = _size(fill, out)
+            return expand(size, shape=shape) if shape else size
         if not isinstance(fill, int | float | bool):
             raise NotLowered("a fill value known only at run time")
         value = float(fill) if out.is_floating_point else bool(fill) if out == torch.bool else int(fill)

@@ -9,14 +9,40 @@ import sympy
 import torch
 
 from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, number_or_size, size_operand
-from ..graph.sizes import ONE, quotient
+from ..graph.sizes import ONE, ZERO, quotient
 from ..graph.value import Shape, Value, numel
-from .ranges import steps_of
+from .ranges import ends_of, steps_of
 from .registry import lowers
 from .views import expand
 
+_Pairs = tuple[tuple[sympy.Expr, sympy.Expr], ...]
 
-@lowers("aten.index", "aten._unsafe_index", about="Elements that index tensors name; not by bools")
+
+def _inside(places: Value | None, size: sympy.Expr, least: sympy.Expr = ZERO) -> _Pairs:
+    """That ``places`` are from ``least`` to before ``size``, where they are numbers in a row: eager raises an error for others.
+
+    Positions that are counted from the sizes of inputs (``table[torch.arange(x.shape[1])]``) are known before anything is read.
+    """
+    ends = ends_of(places) if isinstance(places, Value) else None
+    known = [size, *ends] if ends is not None else []
+    if ends is None or not all(one.is_polynomial(*one.free_symbols) for one in known):
+        return ()
+    more, counted = sympy.expand(ends[1] + 1).as_coeff_Add()
+    greatest = (counted, size + 1 - more) if counted != 0 else (more - 1, size)
+    return (least - 1, ends[0]), greatest
+
+
+def _each_inside(given: dict[str, Any]) -> _Pairs:
+    sizes = zip(given["indices"], given["x"].shape, strict=False)
+    return tuple(pair for places, size in sizes for pair in _inside(places, size, -size))
+
+
+def _inside_dim(given: dict[str, Any]) -> _Pairs:
+    x = given["x"]
+    return _inside(given["index"], x.shape[normalise(given["dim"], len(x.shape))]) if x.shape else ()
+
+
+@lowers("aten.index", "aten._unsafe_index", about="Elements that index tensors name; not by bools", less=_each_inside)
 def index(x: Value, indices: list[Value | None], *, shape: Shape, **_: Any) -> Value:
     """Several indices become one into their dims, merged; dims that do not follow one another go to the front.
 
@@ -58,7 +84,11 @@ def _from_the_front(place: Value, size: Any) -> Value:
     return Build.pointwise("where", Build.comparison("lt", place, 0), behind, place, dtype=torch.int64)
 
 
-@lowers("aten.embedding", about="The rows that an index names")
+@lowers(
+    "aten.embedding",
+    about="The rows that an index names",
+    less=lambda given: _inside(given["index"], given["weight"].shape[0]),
+)
 def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     """A gather [..., D] of ``weight`` [N, D] by ``index`` [...]."""
     value = Build.gather(weight, index, 0, "rows", shape, "embedded")
@@ -123,7 +153,7 @@ def _bag(rows: Value, counts: Value | None, mode: int, out: torch.dtype) -> Valu
     return Build.pointwise("where", some, mean, 0.0, dtype=out)
 
 
-@lowers("aten.index_select", about="The places of a dim that an index names")
+@lowers("aten.index_select", about="The places of a dim that an index names", less=_inside_dim)
 def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
     """A gather of ``index`` [n] or (), which counts as [1]; a tensor of shape () stays as it is."""
     if not index.shape:  # one place, which stays a dim
@@ -133,7 +163,7 @@ def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) ->
     return Build.gather(x, index, normalise(dim, len(x.shape)), "rows", shape)
 
 
-@lowers("aten.gather", about="One element of a dim for each index")
+@lowers("aten.gather", about="One element of a dim for each index", less=_inside_dim)
 def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
     """A gather; ``index`` has the rank of ``x`` and the result's shape."""
     if not x.shape:

@@ -51,11 +51,16 @@ def maximum(spatial: int, *, indices: bool) -> Any:
 
 
 def _places(seen: Value, x: Value, windows: Windows) -> Value:
-    """Where the greatest of each window stands among the last dimensions of ``x``, in row-major order."""
+    """Where the greatest of each window stands among the last dimensions of ``x``, in row-major order: the first of equal ones, the last NaN."""
     of = functools.partial(Build.pointwise, dtype=torch.int64)
     flat = Build.reshape(seen, (*seen.shape[: -windows.rank], sympy.prod(windows.sizes)))
     rank = len(flat.shape) - 1
     greatest = Build.squeeze(Build.reduce("argmax", flat, (rank,), name="place"), (rank,))
+    # Of several NaN torch's pooling gives the place of the last, its argmax that of the first.
+    place = Build.iota(flat.shape, rank, torch.int32)
+    missing = Build.pointwise("where", Build.comparison("ne", flat, flat), place, -1, dtype=torch.int32)
+    last = Build.squeeze(Build.reduce("max", missing, (rank,), dtype=torch.int32, name="last_nan"), (rank,))
+    greatest = of("maximum_int", greatest, last, name="place")
     result: Value | None = None
     inner = ONE
     for k in reversed(range(windows.rank)):

@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from ..graph.build import Build, NotLowered, normalise, number_or_size
-from ..graph.value import Iota, Pointwise, Scalar, Shape, Value
+from ..graph.value import Iota, Pointwise, Scalar, Shape, Value, View
 from .registry import lowers
 
 
@@ -52,6 +52,22 @@ def steps_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
     if inner is None:
         return None
     return (inner[0] + number, inner[1]) if function == "add" else (inner[0] * number, inner[1] * number)
+
+
+#: views that have all elements of what they are of
+_ALL_ELEMENTS = ("expand", "unsqueeze", "squeeze", "permute", "reshape")
+
+
+def ends_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """(least, greatest) of whole numbers evenly apart, also repeated along further dims; None of anything else, and where the order is not known."""
+    while isinstance(value.op, View) and value.op.name in _ALL_ELEMENTS:
+        value = value.op.operand
+    found = steps_of(value)
+    if found is None or not found[1].is_number:
+        return None
+    first, step = found
+    last = sympy.expand(first + step * (value.shape[0] - 1))
+    return (first, last) if step > 0 else (last, first)
 
 
 @lowers("aten.linspace", about="Numbers evenly apart, the last one included", addressing=True)

@@ -73,6 +73,17 @@ case("integer_to_float", lambda self, x: x.float() * 0.5, lambda n: [torch.arang
 case("compare", lambda self, x, y: (x > y) & (x < 1.0), lambda n: [r(4, 19 + n), r(4, 19 + n)])
 case("power", lambda self, x: x**3 + x**2 + x**0.5 + x**-1, lambda n: [positive(4, 19 + n)])
 case("general_power", lambda self, x: x**2.3, lambda n: [positive(4, 19 + n)])
+
+
+def _filled_with_sizes(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """A size where a mask says so, in integers; in the columns of another tensor; alone, in a half type."""
+    places = torch.arange(x.shape[1], device=x.device).expand(x.shape).clone()
+    places[x < 0] = x.shape[1]
+    half = torch.full((x.shape[0], 2), x.shape[1], dtype=torch.float16, device=x.device)
+    return places, x.new_full((x.shape[0], 3), x.shape[0]) + x[:, :3], half, torch.sqrt(torch.full_like(x, x.shape[1]))
+
+
+case("filled_with_sizes", _filled_with_sizes, lambda n: [r(3 + n, 9)], steps=(0, 1, -2))
 case("scalar_tensor", lambda self, x, s: x * s, lambda n: [r(4, 19 + n), torch.tensor(1.7)])
 case("causal", lambda self, x: torch.tril(x), lambda n: [r(3, 20 + n, 20 + n)])
 case(

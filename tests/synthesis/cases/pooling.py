@@ -27,6 +27,16 @@ case(
     lambda self, x: F.max_pool1d(x, 2, 1, 1, 3, return_indices=True)[1],
     lambda n: [torch.full((2, 3, 9 + n), -torch.inf)],
 )
+
+
+def _with_nan(n: int) -> list[torch.Tensor]:
+    """An image with no, one, two or more NaN in its windows."""
+    x = r(2, 3, 9 + n, 8)
+    x[0, 0, 2:4, 2:5], x[1, 1, 5, 5], x[1, 2] = torch.nan, torch.nan, torch.nan
+    return [x]
+
+
+case("max_pool2d_places_of_nan", lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True), _with_nan)
 case("max_pool3d", lambda self, x: F.max_pool3d(x, 2), lambda n: [r(2, 3, 4 + n, 6, 8)], kernels=1)
 case("avg_pool1d", lambda self, x: F.avg_pool1d(x, 4, 2, 1), lambda n: [r(2, 3, 17 + n)], kernels=1)
 case("avg_pool2d", lambda self, x: F.avg_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)

@@ -1,0 +1,68 @@
+"""Indices that are counted from sizes: that they are inside of what they index is a condition of the kernel's class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
+
+
+class Positions(nn.Module):
+    """A table of 16 rows, indexed by ``how``."""
+
+    def __init__(self, how: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.how = how
+        self.table = nn.Parameter(torch.randn(16, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.how(self.table, torch.arange(x.shape[1], device=x.device))
+
+
+HOWS: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    "embedding": (lambda table, at: F.embedding(at, table), ["x.shape[1] <= 16"]),
+    "embedding of rows": (lambda table, at: F.embedding(at[None], table), ["x.shape[1] <= 16"]),
+    "index": (lambda table, at: table[at], ["x.shape[1] <= 16"]),
+    "from the second": (lambda table, at: table[at + 2], ["x.shape[1] <= 14"]),
+    "from the end": (lambda table, at: table[-1 - at], []),
+    "index_select": (lambda table, at: table.index_select(0, at), ["x.shape[1] <= 16"]),
+    "gather": (lambda table, at: table.gather(0, at[:, None].expand(-1, 8)), ["x.shape[1] <= 16"]),
+    "no more than there are": (lambda table, at: table[at.clamp(max=15)], []),
+}
+
+
+@pytest.mark.parametrize("name", HOWS)
+def test_positions_beyond_a_table_are_outside_of_the_envelope(name: str) -> None:
+    how, wanted = HOWS[name]
+    module, x = Positions(how).eval(), torch.randn(2, 12, 8)
+    text = synthesize(module, capture(module, (x,)), class_name="Positions", import_from=__name__)[0].source
+    found = [line.strip().removeprefix("and ") for line in text.splitlines() if "x.shape[1] <=" in line]
+    assert found == wanted
+
+
+class Pair(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return y[:, torch.arange(x.shape[1], device=x.device)] * x
+
+
+def test_positions_of_one_tensor_in_another_are_compared() -> None:
+    pair = torch.randn(2, 12), torch.randn(2, 13)
+    text = synthesize(Pair(), capture(Pair(), pair), class_name="Pair", import_from=__name__)[0].source
+    assert "x.shape[1] <= y.shape[1]" in text
+
+
+class Listed(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[[1, 3, 5]] + 1
+
+
+def test_places_that_are_listed_are_inside() -> None:
+    text = synthesize(Listed(), capture(Listed(), (torch.randn(7, 8),)), class_name="Listed", import_from=__name__)
+    assert "x.shape[0] > 5" in text[0].source
