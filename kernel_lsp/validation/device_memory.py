@@ -62,7 +62,7 @@ def cache_set_aside() -> int | None:
     try:
         torch.cuda.current_stream().synchronize()  # makes sure that there is a context
         status = _driver().cuCtxGetLimit(ctypes.byref(count), _PERSISTING)
-    except (OSError, AttributeError, RuntimeError):  # RuntimeError: a stream that is being captured, or a broken context
+    except (OSError, AttributeError, RuntimeError):  # the last one while a stream is captured
         return None
     return None if status else count.value
 
