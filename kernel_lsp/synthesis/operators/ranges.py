@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from ..graph.build import Build, NotLowered, normalise, number_or_size
-from ..graph.value import Iota, Pointwise, Scalar, Shape, Value, View
+from ..graph.value import Iota, Pointwise, Reduce, Scalar, Shape, TorchCall, Value, View
 from .registry import lowers
 
 
@@ -54,12 +54,26 @@ def steps_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
     return (inner[0] + number, inner[1]) if function == "add" else (inner[0] * number, inner[1] * number)
 
 
+#: operators whose result (None: the only one) are places in a dimension → which argument that is
+_PLACED = {
+    ("torch.ops.aten.argsort.default", None): 1,
+    ("torch.ops.aten.sort.default", 1): 1,
+    ("torch.ops.aten.argsort.stable", None): 1,
+    ("torch.ops.aten.sort.stable", 1): 1,
+    ("torch.ops.aten.topk.default", 1): 2,
+}
+
 #: views that have all elements of what they are of
 _ALL_ELEMENTS = ("expand", "unsqueeze", "squeeze", "permute", "reshape")
 
 
 def ends_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
-    """(least, greatest) of whole numbers evenly apart, also repeated along further dims; None of anything else, and where the order is not known."""
+    """(least, greatest) of whole numbers evenly apart, also repeated along further dims, and bounds of places in a dimension.
+
+    None of anything else, and where the order is not known.
+    """
+    if (places := _places(value)) is not None:
+        return places
     while isinstance(value.op, View) and value.op.name in _ALL_ELEMENTS:
         value = value.op.operand
     found = steps_of(value)
@@ -68,6 +82,30 @@ def ends_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
     first, step = found
     last = sympy.expand(first + step * (value.shape[0] - 1))
     return (first, last) if step > 0 else (last, first)
+
+
+def _places(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """Bounds of what argmax, argmin, sort and topk give, or of some of it: the places of the dimension that they go along."""
+    while True:
+        op = value.op
+        if isinstance(op, View) and not op.map.guard:
+            value = op.operand
+        elif isinstance(op, Pointwise) and op.function.startswith("to_int") and isinstance(op.operands[0], Value):
+            value = op.operands[0]
+        else:
+            break
+    if isinstance(op, Reduce) and op.kind in ("argmax", "argmin") and not op.part:
+        return sympy.Integer(0), sympy.prod(op.operand.shape[dim] for dim in op.dims) - 1
+    if not isinstance(op, TorchCall):
+        return None
+    call = op.call or op
+    if (call.target, op.output) not in _PLACED:
+        return None
+    dim = _PLACED[call.target, op.output]
+    among, given = call.args[0], call.kwargs.get("dim", call.args[dim] if len(call.args) > dim else -1)
+    if not isinstance(among, Value) or not among.shape or not isinstance(given, int):
+        return None
+    return sympy.Integer(0), among.shape[normalise(given, len(among.shape))] - 1
 
 
 @lowers("aten.linspace", about="Numbers evenly apart, the last one included", addressing=True)

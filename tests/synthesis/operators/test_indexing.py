@@ -66,3 +66,45 @@ class Listed(nn.Module):
 def test_places_that_are_listed_are_inside() -> None:
     text = synthesize(Listed(), capture(Listed(), (torch.randn(7, 8),)), class_name="Listed", import_from=__name__)
     assert "x.shape[0] > 5" in text[0].source
+
+
+PLACES: dict[str, Callable[..., torch.Tensor]] = {
+    "argsort": lambda d: d.argsort(-1)[:, :4],
+    "stable": lambda d: d.argsort(dim=-1, stable=True),
+    "sort": lambda d: d.sort(dim=1, descending=True)[1],
+    "topk": lambda d: d.topk(3)[1],
+    "argmax": lambda d: d.argmax(-1, keepdim=True),
+    "max": lambda d: d.max(1, keepdim=True)[1].int().long(),
+}
+
+
+class Chosen(nn.Module):
+    """Rows of ``x`` at places that ``how`` finds in ``d``, which may have more."""
+
+    def __init__(self, how: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, d: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.gather(x, 1, self.how(d)) * 2.0
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_in_one_tensor_are_places_in_another_that_is_no_shorter(name: str) -> None:
+    module, given = Chosen(PLACES[name]).eval(), (torch.randn(3, 10), torch.randn(3, 12))
+    text = synthesize(module, capture(module, given), class_name="Chosen", import_from=__name__)[0].source
+    assert "and d.shape[1] <= x.shape[1]" in text
+
+
+def test_places_bound_the_dimension_by_the_rows_of_a_table() -> None:
+    class Small(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(8, 5)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.table(x.argmax(-1)) * 2.0
+
+    module, x = Small().eval(), torch.zeros(3, 9)
+    found = synthesize(module, capture(module, (x[:, :7],)), class_name="Small", import_from=__name__)[0]
+    assert "x.shape[1] <= 8" in found.source
