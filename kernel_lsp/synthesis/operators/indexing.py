@@ -79,7 +79,10 @@ def _count(size: Any) -> Any:
 
 def _from_the_front(place: Value, size: Any) -> Value:
     """Negative places count from the end."""
+    ends = ends_of(place)
     place = Build.cast(place, torch.int64)
+    if ends is not None and sympy.sympify(ends[0]).is_nonnegative:
+        return place
     behind = Build.pointwise("add", place, _count(size), dtype=torch.int64)
     return Build.pointwise("where", Build.comparison("lt", place, 0), behind, place, dtype=torch.int64)
 
