@@ -75,6 +75,9 @@ def ends_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
     """(least, greatest) of whole numbers evenly apart, also repeated along further dims; None of anything else, and where the order is not known."""
     while isinstance(value.op, View) and value.op.name in _ALL_ELEMENTS:
         value = value.op.operand
+    op = value.op
+    if isinstance(op, Pointwise) and op.function == "identity" and isinstance(op.operands[0], Scalar):  # a size
+        return op.operands[0].expr, op.operands[0].expr
     found = steps_of(value)
     if found is None or not found[1].is_number:
         return None

@@ -34,6 +34,7 @@ HOWS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "from behind the start": (lambda table, at: table[at - 3], ["x.shape[1] <= 19"]),
     "from the end": (lambda table, at: table[-1 - at], ["x.shape[1] <= 16"]),
     "from the end, negated": (lambda table, at: table[-at], ["x.shape[1] <= 17"]),
+    "one of them": (lambda table, at: table[torch.full((2, 1), at.shape[0] - 1)], ["x.shape[1] <= 16"]),
     "index_select": (lambda table, at: table.index_select(0, at), ["x.shape[1] <= 16"]),
     "gather": (lambda table, at: table.gather(0, at[:, None].expand(-1, 8)), ["x.shape[1] <= 16"]),
     "no more than there are": (lambda table, at: table[at.clamp(max=15)], []),
