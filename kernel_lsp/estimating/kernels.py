@@ -20,7 +20,7 @@ from kernel_lsp.synthesis.kernel.execution_plan import Call, Kernel, Planned, hi
 from kernel_lsp.synthesis.schedule.cost import cost, multiplied_as
 from kernel_lsp.synthesis.schedule.extents import product_extents
 from kernel_lsp.synthesis.schedule.replay import COPY, LAUNCH, NODE, REPLAY
-from kernel_lsp.synthesis.schedule.rewritings import REACHED
+from kernel_lsp.synthesis.schedule.rewritings import REACHED, REACHED_HALVES
 from kernel_lsp.synthesis.schedule.schedules import Chained, Product, Resident, Steps
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.stages import check_writable, lowered, planned, told
@@ -130,7 +130,7 @@ def _kernel(kernel: Kernel, target: Target, plan: Planned) -> tuple[_One, float]
         split = dtype == torch.float32 and schedule.precision in ("tf32x3", "bf16x6")
         halves = isinstance(schedule, Product) and schedule.halves
         sort = "float16" if halves else multiplied_as(dtype, schedule.precision)
-        rate = target.rate(sort) * (SPLIT if split else REACHED)
+        rate = target.rate(sort) * (REACHED_HALVES if halves else SPLIT if split else REACHED)
         busy = min(1.0, found.programs / target.multiprocessors)
         # Windows overlap: what is not in the cache is read once.
         moved = sum(hint(numel(v.shape), plan.hints) * v.dtype.itemsize for v in (*kernel.leaves, *kernel.results))

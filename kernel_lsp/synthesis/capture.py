@@ -85,7 +85,7 @@ def capture(
         Exception: what torch.export raises, whatever sizes are dynamic.
     """
     if module._forward_pre_hooks:
-        own_hooks.refuse_replaced(_copied(module), args, kwargs or {})
+        own_hooks.refuse_replaced(module, args, kwargs or {})
     paths: list[str] = []
     while True:
         try:

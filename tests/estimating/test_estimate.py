@@ -109,3 +109,9 @@ def test_the_host_is_hidden_as_long_as_it_is_ahead() -> None:
     assert seconds(many) == pytest.approx(5e-6), "all five are queued while the GPU is still busy"
     late = [Work(10e-6, 1e-6)] * 100
     assert seconds(late) == pytest.approx(1000e-6 - AHEAD + 1e-6), "then the host is what takes time"
+
+
+def test_a_product_whose_tiles_are_split_into_halves_takes_what_was_measured() -> None:
+    found = estimated(lambda: nn.Linear(1024, 1024), (1024, 1024), gpu="H200")
+    assert found.kernel_launches == 1
+    assert found.kernel == pytest.approx(26.0, rel=0.2)  # "Small products" in docs/performance.md

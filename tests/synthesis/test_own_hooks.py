@@ -60,3 +60,25 @@ def test_hooks_that_give_the_arguments_back_are_no_obstacle() -> None:
     module.register_forward_pre_hook(lambda module, args: args[0].float())
     module.register_forward_pre_hook(lambda module, args: (args[0].contiguous(),))
     assert "aten.relu.default" in str(capture(module, (torch.randn(4, 8),)).graph)
+
+
+class Changing(nn.Linear):
+    """Counts its calls, holds its weight within 0.1, and its input at 0 or more, before forward."""
+
+    def __init__(self) -> None:
+        super().__init__(8, 8)
+        self.register_buffer("calls", torch.zeros(()))
+        self.register_forward_pre_hook(Changing._change)
+
+    def _change(self, args: tuple[torch.Tensor]) -> None:
+        self.calls += 1
+        self.weight.clamp_(-0.1, 0.1)
+        args[0].clamp_(min=0.0)
+
+
+def test_hooks_change_neither_module_nor_inputs_while_forward_is_captured() -> None:
+    module, x = Changing().eval(), torch.randn(4, 8)
+    held, given = {name: tensor.clone() for name, tensor in module.state_dict().items()}, x.clone()
+    capture(module, (x,))
+    assert all(torch.equal(tensor, held[name]) for name, tensor in module.state_dict().items())
+    assert torch.equal(x, given)

@@ -27,9 +27,14 @@ def _inside(places: Value | None, size: sympy.Expr, least: sympy.Expr = ZERO) ->
     known = [size, *ends] if ends is not None else []
     if ends is None or not all(one.is_polynomial(*one.free_symbols) for one in known):
         return ()
-    more, counted = sympy.expand(ends[1] + 1).as_coeff_Add()
-    greatest = (counted, size + 1 - more) if counted != 0 else (more - 1, size)
-    return (least - 1, ends[0]), greatest
+    falls = ends[0].could_extract_minus_sign() and not ends[0].is_number
+    return _counted(-ends[0], 1 - least) if falls else (least - 1, ends[0]), _counted(ends[1], size)
+
+
+def _counted(less: sympy.Expr, than: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """The pair with the number in ``less`` on the other side."""
+    number, counted = sympy.expand(less).as_coeff_Add()
+    return (counted, than - number) if counted != 0 else (number, than)
 
 
 def _each_inside(given: dict[str, Any]) -> _Pairs:

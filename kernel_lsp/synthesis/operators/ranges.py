@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, normalise, number_or_size
+from ..graph.build import Build, NotLowered, Operand, normalise, number_or_size
 from ..graph.value import Iota, Pointwise, Reduce, Scalar, Shape, TorchCall, Value, View
 from .registry import lowers
 
@@ -45,13 +45,26 @@ def steps_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
     function, operands = (op.function, op.operands) if isinstance(op, Pointwise) else ("", ())
     if function.startswith("to_int"):
         return steps_of(operands[0])
-    if function not in ("add", "mul") or not isinstance(operands[0], Value) or isinstance(operands[1], Value | float):
+    if function == "neg":
+        function, operands = "mul", (*operands, -1)
+    if function == "sub" and isinstance(operands[1], Value):  # a number less each of them
+        inner, number = steps_of(operands[1]), _whole(operands[0])
+        return None if inner is None or number is None else (number - inner[0], -inner[1])
+    if function not in ("add", "sub", "mul") or not isinstance(operands[0], Value):
         return None
-    number = operands[1].expr if isinstance(operands[1], Scalar) else sympy.sympify(operands[1])
-    inner = steps_of(operands[0])
-    if inner is None:
+    inner, number = steps_of(operands[0]), _whole(operands[1])
+    if inner is None or number is None:
         return None
-    return (inner[0] + number, inner[1]) if function == "add" else (inner[0] * number, inner[1] * number)
+    if function == "mul":
+        return inner[0] * number, inner[1] * number
+    return (inner[0] + number if function == "add" else inner[0] - number), inner[1]
+
+
+def _whole(operand: Operand) -> sympy.Expr | None:
+    """A whole number, or a size; None of anything else."""
+    if isinstance(operand, Value | float):
+        return None
+    return operand.expr if isinstance(operand, Scalar) else sympy.sympify(operand)
 
 
 #: operators whose result (None: the only one) are places in a dimension → which argument that is
@@ -76,6 +89,9 @@ def ends_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
         return places
     while isinstance(value.op, View) and value.op.name in _ALL_ELEMENTS:
         value = value.op.operand
+    op = value.op
+    if isinstance(op, Pointwise) and op.function == "identity" and isinstance(op.operands[0], Scalar):  # a size
+        return op.operands[0].expr, op.operands[0].expr
     found = steps_of(value)
     if found is None or not found[1].is_number:
         return None

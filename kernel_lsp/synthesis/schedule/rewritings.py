@@ -53,7 +53,7 @@ def chain_pays(
 REACHED, REACHED_SPLIT, REACHED_ROUNDING, REACHED_SPLITTING, REACHED_CUDNN = 0.6, 0.35, 0.4, 0.3, 0.25
 
 #: The same of float32 whose tiles each step splits into float16 halves: 0.25 of 1024 x 1024 x 1024 on an H200, 0.35 of 2048 x 1024 x 4096.
-_REACHED_HALVES = 0.25
+REACHED_HALVES = 0.25
 
 #: Seconds that one launch more is counted as: what it takes from Python passes beside the kernels in part.
 LAUNCH = 5e-6
@@ -84,7 +84,7 @@ def _in_one_kernel(op: Contract, target: Target, hints: Hints) -> float:
 def _split(op: Contract, target: Target, hints: Hints) -> tuple[float, float]:
     """The same in TF32, and in float16."""
     multiplied = 3 * _operations(op, hints)
-    return multiplied / (REACHED_SPLIT * target.rate("tf32")), multiplied / (_REACHED_HALVES * target.rate("float16"))
+    return multiplied / (REACHED_SPLIT * target.rate("tf32")), multiplied / (REACHED_HALVES * target.rate("float16"))
 
 
 #: Summed elements from which, and rows and columns from which, tiles are split into float16; float32 numbers that are read at once; seconds that this
