@@ -37,13 +37,17 @@ def arange(*args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     return cast
 
 
+#: conversions that keep every place in a dimension; int8 and int16 would have others for large ones
+_WIDE = ("to_int32", "to_int64")
+
+
 def steps_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
     """(start, step) of whole numbers evenly apart along one dimension; None of anything else."""
     op = value.op
     if isinstance(op, Iota) and len(value.shape) == 1:
         return op.start, op.step
     function, operands = (op.function, op.operands) if isinstance(op, Pointwise) else ("", ())
-    if function.startswith("to_int"):
+    if function in _WIDE:
         return steps_of(operands[0])
     if function == "neg":
         function, operands = "mul", (*operands, -1)
@@ -106,7 +110,7 @@ def _places(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
         op = value.op
         if isinstance(op, View) and not op.map.guard:
             value = op.operand
-        elif isinstance(op, Pointwise) and op.function.startswith("to_int") and isinstance(op.operands[0], Value):
+        elif isinstance(op, Pointwise) and op.function in _WIDE and isinstance(op.operands[0], Value):
             value = op.operands[0]
         else:
             break

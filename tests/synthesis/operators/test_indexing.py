@@ -111,3 +111,20 @@ def test_places_bound_the_dimension_by_the_rows_of_a_table() -> None:
     module, x = Small().eval(), torch.zeros(3, 9)
     found = synthesize(module, capture(module, (x[:, :7],)), class_name="Small", import_from=__name__)[0]
     assert "x.shape[1] <= 8" in found.source
+
+
+def test_places_in_a_narrow_dtype_may_be_negative_and_are_not_bounded() -> None:
+    how = lambda d: d.argmax(-1, keepdim=True).to(torch.int8).long()  # noqa: E731
+    module, given = Picked(how).eval(), (torch.randn(3, 10), torch.randn(12, 5))
+    text = synthesize(module, capture(module, given), class_name="Picked", import_from=__name__)[0].source
+    assert "d.shape[1] <= x.shape[0]" not in text and "where(" in text.split("@triton.jit")[0]
+    wide = Picked(lambda d: d.argmax(-1, keepdim=True)).eval()
+    text = synthesize(wide, capture(wide, given), class_name="Picked", import_from=__name__)[0].source
+    assert "d.shape[1] <= x.shape[0]" in text and "out = x[position] * 2.0" in text
+
+
+class Picked(Chosen):
+    """Whole rows, counted from the end where a place is negative."""
+
+    def forward(self, d: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return x[self.how(d)] * 2.0
