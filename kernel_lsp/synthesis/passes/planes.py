@@ -169,6 +169,12 @@ def rearranged(operand: Value) -> tuple[Value, Map]:
     return base, view
 
 
+def in_pieces(op: Contract, count: int, hints: dict[sympy.Symbol, int]) -> bool:
+    """Whether the rows of its operands, as they lie in memory, begin where ``count`` elements are read at once."""
+    lengths = [rearranged(operand)[0].shape[-1] for operand in (op.left, op.right) if operand.shape]
+    return all(length == ONE or length.subs(hints) % count == 0 for length in lengths)
+
+
 def _aligned(op: Contract, hints: dict[sympy.Symbol, int], planes: dict[_Layout, Value]) -> tuple[Value, Value] | None:
     """The operands as ``chosen`` has them, of planes whose rows begin at addresses from which 16 bytes are read at once.
 

@@ -31,9 +31,9 @@ from .planes import (
     SCALE,
     beneath,
     chosen,
+    in_pieces,
     of_each_product,
     planes_of,
-    rearranged,
     repeats,
 )
 
@@ -58,9 +58,8 @@ def can_be_split(op: Contract, hints: Hints) -> bool:
     if op.left.dtype != torch.float32 or op.right.dtype != torch.float32 or op.tf32 or op.convolves or op.outer:
         return False
     operands = (op.left, op.right)
-    lengths = [rearranged(operand)[0].shape[-1] for operand in operands if operand.shape]
-    rough = any(length != ONE and length.subs(hints) % _READ_AT_ONCE for length in lengths)
-    return len(lengths) == 2 and not rough and not any(repeats(operand, hints) for operand in operands)
+    aligned = all(operand.shape for operand in operands) and in_pieces(op, _READ_AT_ONCE, hints)
+    return aligned and not any(repeats(operand, hints) for operand in operands)
 
 
 def larger(op: Contract, hints: Hints) -> bool:

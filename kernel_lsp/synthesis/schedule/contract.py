@@ -154,22 +154,7 @@ def contract(
     else:
         total_of_all, tiled = _joined(parts, at, pair, one, exact, lines is None)
     if kernel.peaks:
-        program.body += note_samples(
-            kernel.peaks,
-            op,
-            at,
-            depth,
-            axes,
-            total_of_all,
-            rows,
-            cols,
-            blocks,
-            ends,
-            arguments,
-            domain,
-            stored,
-            program.body,
-        )
+        program.body += note_samples(kernel.peaks, parts, at, total_of_all)
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all
     ending.before = loaded(program.body)

@@ -72,31 +72,12 @@ def _out_of_range(parts: Parts, op: Contract, at: dict[str, sympy.Expr], acc: Re
     program = parts.program
     arguments = program.arguments
     finite = Ref(arguments.variable("finite"))
-    told = apply("eq", zero_if_finite(acc, parts.rows, parts.cols), Number(0.0), dtype=torch.bool)
+    told = apply("eq", zero_if_finite(acc, parts), Number(0.0), dtype=torch.bool)
     program.body.append(Set(finite.variable, told))
     inside: Expr = finite
     places = program.block("SAMPLES", _SAMPLES)
-    for operand, letters, of, side in (
-        (op.left, op.left_axes, "rows", parts.rows),
-        (op.right, op.right_axes, "cols", parts.cols),
-    ):
-        statements, largest = largest_of_some(
-            operand,
-            letters,
-            at,
-            of,
-            side,
-            parts.depth,
-            parts.axes,
-            parts.blocks,
-            parts.ends,
-            arguments,
-            parts.domain,
-            parts.stored,
-            program.body,
-            parts.strided,
-            places,
-        )
+    for operand, letters, of in ((op.left, op.left_axes, "rows"), (op.right, op.right_axes, "cols")):
+        statements, largest = largest_of_some(parts, operand, letters, at, of, program.body, places)
         program.body += statements
         peak = Ref(arguments.variable("peak"))
         program.body.append(Set(peak.variable, largest))

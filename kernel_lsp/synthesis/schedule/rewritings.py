@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import torch
 
-from ..graph.sizes import ONE, power_of_two_within
+from ..graph.sizes import power_of_two_within
 from ..graph.value import Contract, Value, numel, viewed
 from ..kernel.execution_plan import Hints, hint
 from ..passes.float8_products import of_float8
-from ..passes.planes import rearranged
+from ..passes.planes import in_pieces
 from ..passes.tile_parts import PIXELS
 from ..passes.tile_sums import TileSums
 from .chain_space import most_columns
@@ -96,13 +96,8 @@ def can_be_halved(op: Contract, hints: Hints) -> bool:
     """Whether its tiles may be split into float16: no convolution, rows that are read 16 bytes at once, and enough for tensor cores and their rounding."""
     if op.convolves or op.outer:
         return False
-    lengths = [rearranged(operand)[0].shape[-1] for operand in (op.left, op.right) if operand.shape]
-    if any(length != ONE and length.subs(hints) % _READ_AT_ONCE for length in lengths):
-        return False
-    sides = ((True, False), (False, True))
-    sizes = [math.prod(hint(op.size(x), hints) for x in op.axes if op.varies(x) == side) for side in sides]
     summed = math.prod(hint(op.size(x), hints) for x in op.summed)
-    return summed >= _LEAST_SUM and min(sizes) >= _LEAST_TILE
+    return summed >= _LEAST_SUM and min(_sides(op, hints)) >= _LEAST_TILE and in_pieces(op, _READ_AT_ONCE, hints)
 
 
 def halves_pay(op: Contract, target: Target, hints: Hints) -> bool:
@@ -126,10 +121,7 @@ def thin_pays(op: Contract, target: Target, hints: Hints) -> bool:
 
     Both other ways read and write what they multiply, too.
     """
-    left, right = (
-        math.prod(hint(op.size(x), hints) for x in op.axes if op.varies(x) == side)
-        for side in ((True, False), (False, True))
-    )
+    left, right = _sides(op, hints)
     if min(left, right) > _THIN or not (left and right):
         return False
     multiplied, memory = 3 * _operations(op, hints), _memory(op, target, hints)
@@ -284,6 +276,15 @@ def product_parts(op: Contract, target: Target, hints: Hints) -> int:
         return 1
     most = min(_ENOUGH * target.multiprocessors // tiles, longest)
     return power_of_two_within(most)
+
+
+def _sides(op: Contract, hints: Hints) -> tuple[int, int]:
+    """How many rows and columns it has."""
+    rows, cols = (
+        math.prod(hint(op.size(x), hints) for x in op.axes if op.varies(x) == side)
+        for side in ((True, False), (False, True))
+    )
+    return rows, cols
 
 
 def _operations(op: Contract, hints: Hints) -> int:
