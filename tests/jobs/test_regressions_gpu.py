@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kernel_lsp import kernel_file
-from tests.validation.modules import DOUBLE, DOUBLE_KERNEL
+from tests.validation.modules import DOUBLE_KERNEL
+from tests.validation.test_paired_timing_gpu import LARGE
 
 from .conftest import over, target
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.slow, pytest.mark.timeout(900)]
 
-MODULE = "import torch\nfrom torch import nn\n" + DOUBLE
+MODULE = "import torch\nfrom torch import nn\n" + LARGE
 KERNEL = "import torch\nimport triton\nimport triton.language as tl\n\nfrom module import Double\n" + DOUBLE_KERNEL
 
 

@@ -11,7 +11,7 @@ from ..kernel.statements import Split
 from ..schedule.program import Program, expressions, statements
 
 #: What a program that waits for others calls, and what counts it.
-_TOGETHER = (
+TOGETHER = (
     '''@triton.jit
 def _arrive(counter_ptr):
     """Count a program that has stored; who reads the count with an acquire sees what it stored."""
@@ -19,10 +19,12 @@ def _arrive(counter_ptr):
     tl.atomic_add(counter_ptr, 1, sem="release", scope="gpu")''',
     '''@triton.jit
 def _wait_for(counter_ptr, count):
-    """Wait until ``count`` programs have arrived, for a bounded time."""
+    """Wait until ``count`` programs have arrived; stop with an error of the GPU where that takes many seconds."""
     looks = 0
     while (tl.load(counter_ptr, volatile=True) < count) & (looks < 10_000_000):
         looks += 1
+    if looks == 10_000_000:
+        tl.inline_asm_elementwise("trap; mov.b32 $0, $1;", "=r,r", [looks], dtype=tl.int32, is_pure=False, pack=1)
     tl.debug_barrier()''',
 )
 
@@ -67,7 +69,7 @@ def definitions(programs: Iterable[Program]) -> list[str]:
     written: dict[str, None] = {}
     for program in programs:
         if program.together or program.in_turn:
-            written |= dict.fromkeys(_TOGETHER)
+            written |= dict.fromkeys(TOGETHER)
         for statement in statements(program.body):
             if isinstance(statement, Split):
                 written[SPLITS[len(statement.variables)][1]] = None
