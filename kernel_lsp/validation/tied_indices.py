@@ -153,9 +153,7 @@ def part(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> bool:
     parted = (one for one in choices if one.exact is not None and not torch.equal(one.indices, one.exact.indices))
     if (first := next(parted, None)) is None or first.exact is None or not (share := _allowed(first)):
         return False
-    values = first.exact.values
-    chosen, best = (values.gather(-1, one.indices) for one in (first, first.exact))
-    return bool(((chosen == best) | _near(chosen, best, share)).all())
+    return bool(_as_good(first.exact, first.indices, first.exact.indices, share).all())
 
 
 def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -241,24 +239,31 @@ def _part_with_eagers(mine: torch.Tensor, places: torch.Tensor, choice: _Choice)
 def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     """Indices of a candidate's with eager's in place of those that are as good."""
     right = choice.exact or choice
-    values = right.values
-    best = values.gather(-1, right.indices)
     found = choice.last(mine)
-    at = found.clamp(0, values.shape[-1] - 1)
-    chosen = values.gather(-1, at)
-    good = _same(chosen, best)
-    if share := _allowed(choice):
-        good |= _near(chosen, best, share)
-        if right.moved is not None:
-            reach = right.moved.gather(-1, at) + right.moved.gather(-1, right.indices)
-            good |= (chosen - best).abs() <= compare.FACTOR * reach
+    at = found.clamp(0, right.values.shape[-1] - 1)
+    good = _as_good(right, at, right.indices, _allowed(choice))
     good &= found == at
     if choice.promised:
         equal = _same(choice.values.gather(-1, at), choice.values.gather(-1, choice.indices))
-        good &= ~(equal & _same(chosen, values.gather(-1, choice.indices)))
+        good &= ~(equal & _same(right.values.gather(-1, at), right.values.gather(-1, choice.indices)))
     ordered = found.sort(-1).values
     good &= ~(ordered[..., 1:] == ordered[..., :-1]).any(-1, keepdim=True)  # no element is chosen twice
     return choice.back(torch.where(good, choice.indices, found), mine)
+
+
+def _as_good(of: _Choice, at: torch.Tensor, best: torch.Tensor, share: float) -> torch.Tensor:
+    """Where the values of ``of`` at indices ``at`` [..., k] are as good as those at ``best``: equal, or no farther apart than rounding explains.
+
+    ``share``: the relative difference that it explains; 0 where nothing was rounded.
+    """
+    chosen, right = of.values.gather(-1, at), of.values.gather(-1, best)
+    good = _same(chosen, right)
+    if share:
+        good |= _near(chosen, right, share)
+        if of.moved is not None:
+            reach = of.moved.gather(-1, at) + of.moved.gather(-1, best)
+            good |= (chosen - right).abs() <= compare.FACTOR * reach
+    return good
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
