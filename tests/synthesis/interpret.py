@@ -28,7 +28,7 @@ import torch
 import written
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.synthesis.schedule import space
+from kernel_lsp.synthesis.schedule import product_space
 from kernel_lsp.validation import channel
 
 if DEVICE == "cpu":
@@ -160,7 +160,9 @@ def main() -> None:
         request = json.loads(line)
         try:
             kept = Path(request["written"]) if "written" in request else None
-            with mock.patch.object(space, "_MOST_PROGRAMS", request.get("programs", space._MOST_PROGRAMS)):
+            with mock.patch.object(
+                product_space, "_MOST_PROGRAMS", request.get("programs", product_space._MOST_PROGRAMS)
+            ):
                 answer = run(request["case"], Path(request["folder"]), request.get("variant", ""), kept)
         except Exception as problem:
             answer = {"problem": f"{type(problem).__name__}: {problem}", "trace": traceback.format_exc()}
