@@ -128,7 +128,7 @@ def _kernel(kernel: Kernel, target: Target, plan: Planned) -> tuple[_One, float]
     if isinstance(schedule, Product | Chained):
         dtype = product_extents(kernel, plan.hints)[4]
         split = dtype == torch.float32 and schedule.precision in ("tf32x3", "bf16x6")
-        halves = isinstance(schedule, Product) and schedule.halves
+        halves = schedule.halves
         sort = "float16" if halves else multiplied_as(dtype, schedule.precision)
         rate = target.rate(sort) * (REACHED_HALVES if halves else SPLIT if split else REACHED)
         busy = min(1.0, found.programs / target.multiprocessors)

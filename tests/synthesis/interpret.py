@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
+import math
 import os
 import re
 import sys
@@ -46,7 +47,7 @@ def load(path: Path) -> Any:
 
 
 def error(result: Any, expected: Any) -> float:
-    """Largest difference relative to the largest expected magnitude; infinite where shape or dtype differ.
+    """Largest difference relative to the largest expected magnitude; infinite where shape or dtype differ, or a number is NaN in one alone.
 
     Of two NaN, and of two infinities of one sign, it is zero.
     """
@@ -58,6 +59,7 @@ def error(result: Any, expected: Any) -> float:
         return 0.0 if torch.equal(result, expected) else float("inf")
     got, wanted = result.double(), expected.double()
     difference = torch.where((got == wanted) | (got.isnan() & wanted.isnan()), 0.0, (got - wanted).abs())
+    difference = difference.nan_to_num(nan=math.inf, posinf=math.inf)  # NaN would be no greatest number for max
     return (difference.max() / max(1.0, wanted.nan_to_num(0.0, 0.0, 0.0).abs().max().item())).item()
 
 

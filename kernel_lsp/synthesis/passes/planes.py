@@ -12,7 +12,7 @@ zeros at its end.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import sympy
 import torch
@@ -169,9 +169,9 @@ def rearranged(operand: Value) -> tuple[Value, Map]:
     return base, view
 
 
-def in_pieces(op: Contract, count: int, hints: dict[sympy.Symbol, int]) -> bool:
-    """Whether the rows of its operands, as they lie in memory, begin where ``count`` elements are read at once."""
-    lengths = [rearranged(operand)[0].shape[-1] for operand in (op.left, op.right) if operand.shape]
+def in_pieces(operands: Iterable[Value], count: int, hints: dict[sympy.Symbol, int]) -> bool:
+    """Whether their rows, as they lie in memory, begin where ``count`` elements are read at once."""
+    lengths = [rearranged(operand)[0].shape[-1] for operand in operands if operand.shape]
     return all(length == ONE or length.subs(hints) % count == 0 for length in lengths)
 
 

@@ -58,7 +58,7 @@ def can_be_split(op: Contract, hints: Hints) -> bool:
     if op.left.dtype != torch.float32 or op.right.dtype != torch.float32 or op.tf32 or op.convolves or op.outer:
         return False
     operands = (op.left, op.right)
-    aligned = all(operand.shape for operand in operands) and in_pieces(op, _READ_AT_ONCE, hints)
+    aligned = all(operand.shape for operand in operands) and in_pieces(operands, _READ_AT_ONCE, hints)
     return aligned and not any(repeats(operand, hints) for operand in operands)
 
 

@@ -13,6 +13,9 @@ from .extents import multiplied, total
 #: Rows of one dimension below which those of others share a program, as of query heads that read the same keys.
 _FEW = 64
 
+#: Columns of the second product that a program computes at most, by the bytes of an element.
+COLUMNS = {2: 512, 4: 256}
+
 
 @dataclass(frozen=True)
 class ChainAtoms:
@@ -76,3 +79,8 @@ def chain_extents(kernel: Kernel, hints: Hints) -> ChainExtents:
     )
     rows, keys, cols, depth, batch = (hint(size, hints) for size in sizes)
     return ChainExtents(rows, keys, cols, depth, batch, (multiplied(chain.product), multiplied(kernel.product)))
+
+
+def most_columns(dtype: torch.dtype) -> int:
+    """Columns of the second product beyond which the first one is computed several times."""
+    return COLUMNS[dtype.itemsize]

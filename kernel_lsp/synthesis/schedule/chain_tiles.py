@@ -15,6 +15,7 @@ from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number,
 from ..kernel.statements import For, Set, Statement
 from .chain_atoms import ChainAtoms
 from .extents import multiplied, total
+from .halved_tiles import Halves, split, three_products
 from .operand_tiles import is_half, is_plain
 from .program import Program, fixed, set_all
 from .schedules import Chained
@@ -41,6 +42,7 @@ class Parts:
     blocks: dict[str, Variable]
     precisions: dict[Value, Variable | None]
     whole: dict[str, bool]  # whether a program has all of the columns, and of what the first product sums over
+    split: Halves | None = None  # of the first product's left operand, where float32 is multiplied by halves
     totals: dict[Value, Ref] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     starts: dict[Expr, Variable] = field(default_factory=dict)  # parts of offsets that were computed before the loops
@@ -139,7 +141,12 @@ def first_product(parts: Parts, keys: Axis, query: Expr | None) -> list[Statemen
     if query is not None:
         term, lines, inner = Operand(parts, 1).loaded(keys, (0, 2))
         parts.program.body += lines
-        return [*inner, Set(name, Dot(query, term, zeros, precision))]
+        if parts.split is None:
+            return [*inner, Set(name, Dot(query, term, zeros, precision))]
+        key = split(parts.program.arguments, term, "key", inner)
+        small = Ref(parts.name("small_products"), axes, torch.float32)
+        last = three_products(parts.split, key, zeros, small, inner)
+        return [*inner, Set(name, last)]
     left, right = Operand(parts, 0), Operand(parts, 1)
     query, before, inner = left.loaded(parts.rows, (1, 2))
     term, lines, beside = right.loaded(keys, (0, 2))

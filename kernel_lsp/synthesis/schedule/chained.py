@@ -7,6 +7,7 @@ only those are gone through that share a tile with others; keys that all rows of
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -17,13 +18,15 @@ from ..graph.value import Contract, Value
 from ..kernel.arguments import Arguments
 from ..kernel.execution_plan import Chain, Hints, Kernel, hint
 from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number, ProgramId, Ref, Variable, apply, plus
-from ..kernel.statements import For, Set, Statement
+from ..kernel.statements import Add, Comment, For, Set, Statement, When
 from ..passes.masked_keys import Assumed, Places, hidden_beyond
 from .chain_atoms import ChainAtoms, chain_atoms
+from .chain_halves import keys_again, outside, split_rows
 from .chain_scores import elements, number, softmax
 from .chain_tiles import HALVES, Operand, Parts, first_product
 from .elementwise import blocked, mask_of
 from .extents import multiplied, total
+from .halved_tiles import split, three_products
 from .operand_tiles import strides
 from .program import Blocks, PowerOfTwo, Program, fixed, set_all
 from .schedules import Chained
@@ -43,7 +46,7 @@ def chained(
     chain, second = kernel.chain, kernel.contract
     assert chain is not None and second is not None
     domain, atoms = kernel.domain, chain_atoms(kernel, hints)
-    program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
+    program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages, registers=tile.registers)
     for v in kernel.outputs:
         arguments.outputs[v] = arguments.variable("out_ptr")
     sizes = {
@@ -88,6 +91,7 @@ def chained(
     _loops(parts, exact, hidden)
     _finish(parts)
     after = " Keys after a row are left out." if hidden is not None else ""
+    after += " Each step splits its float32 tiles into a high and a low float16 half." if tile.halves else ""
     program.tiling = (
         f"One program takes {tile.m} rows and goes through the keys {tile.n} at a time; the scores stay on chip.{after}"
     )
@@ -162,18 +166,16 @@ def _loops(parts: Parts, exact: dict[str, bool], hidden: Assumed | None) -> None
         program.body += set_all((parts.name("depth"), Arange(parts.blocks["E"], before.axis((1, 2)))))
         query, lines, _ = before.loaded(parts.rows, (1, 2))
         program.body += lines
-    over_rows = frozenset({parts.rows})
-    if chain.highest is not None:
-        start = Full((parts.blocks["M"], None), -math.inf, torch.float32, over_rows)
-        program.body += set_all((parts.name("highest"), start))
-    for i, v in enumerate(chain.totals):
-        parts.totals[v] = parts.row(f"total{i or ''}")
-        start = Full((parts.blocks["M"], None), 0.0, torch.float32, over_rows)
-        program.body += set_all((parts.totals[v].variable, start))
-    zeros = Full((parts.blocks["M"], parts.blocks["D"]), 0.0, torch.float32, parts.acc.axes)
-    program.body += set_all((parts.acc.variable, zeros))
+    peak: Ref | None = None
+    if parts.tile.halves:
+        assert isinstance(query, Ref)
+        parts.split, peak = split_rows(parts, query)
+    _begin(parts)
+    mark = len(program.arguments.variables)
     if hidden is None and exact["N"]:
         _walk(parts, Number(0), ends["N"], query, chain.score, masks=False)
+        if peak is not None:
+            _again(parts, exact, peak, ends["N"], mark)
         return
     seen, end, plain = ends["N"], ends["N"], chain.score
     if hidden is not None:
@@ -191,11 +193,54 @@ def _loops(parts: Parts, exact: dict[str, bool], hidden: Assumed | None) -> None
     program.body += set_all((parts.name("seen"), whole))
     mark = len(program.arguments.variables)
     known = _walk(parts, Number(0), Ref(parts.name("seen")), query, plain, masks=False)
-    shared = {*parts.variables.values(), *parts.starts.values()}
-    program.arguments.release(mark)
-    program.arguments.free = [v for v in program.arguments.free if v not in shared]
+    _release(parts, mark)
     _walk(parts, Ref(parts.name("seen")), end, query, chain.score, masks=not exact["N"], known=known)
     program.arguments.free = []
+    if peak is not None:
+        _again(parts, exact, peak, end, mark)
+
+
+def _begin(parts: Parts) -> None:
+    """What is carried along, before the first key."""
+    chain, body, over_rows = parts.chain, parts.program.body, frozenset({parts.rows})
+    if chain.highest is not None:
+        start = Full((parts.blocks["M"], None), -math.inf, torch.float32, over_rows)
+        body += set_all((parts.name("highest"), start))
+    for i, v in enumerate(chain.totals):
+        parts.totals[v] = parts.row(f"total{i or ''}")
+        start = Full((parts.blocks["M"], None), 0.0, torch.float32, over_rows)
+        body += set_all((parts.totals[v].variable, start))
+    body += set_all((parts.acc.variable, _zeros(parts)))
+
+
+def _zeros(parts: Parts) -> Full:
+    return Full((parts.blocks["M"], parts.blocks["D"]), 0.0, torch.float32, parts.acc.axes)
+
+
+def _release(parts: Parts, mark: int) -> None:
+    """Let a loop over keys take the names of the one before."""
+    arguments, shared = parts.program.arguments, {*parts.variables.values(), *parts.starts.values()}
+    arguments.release(mark)
+    arguments.free = [v for v in arguments.free if v not in shared]
+
+
+def _again(parts: Parts, exact: dict[str, bool], peak: Ref, end: Expr, mark: int) -> None:
+    """The keys up to ``end`` once more, in ``Chained.precision``, where float16 does not hold the program's numbers."""
+    program = parts.program
+    told = outside(parts, peak, end)
+    block = program.block("BLOCK_N_AGAIN", keys_again(parts.tile))
+    again = dataclasses.replace(
+        parts, split=None, blocks={**parts.blocks, "N": block}, starts=dict(parts.starts), totals={}
+    )
+    _release(parts, mark)
+    before, program.body = program.body, []
+    query, lines, inner = Operand(again, 0).loaded(parts.rows, (1, 2))  # held meanwhile it would take registers
+    program.body += [*lines, *inner]
+    _begin(again)
+    _walk(again, Number(0), end, query, parts.chain.score, masks=not exact["N"])
+    program.arguments.free = []
+    note = Comment("Where float16 does not hold the program's numbers it goes along the keys again")
+    program.body = [*before, note, When(told, tuple(program.body))]
 
 
 def _walk(
@@ -228,15 +273,26 @@ def _walk(
     body += builder.inner
     values, lines, inner = Operand(parts, 2).loaded(down, (0, 2))
     parts.program.body += lines
-    half = HALVES.get(multiplied(parts.kernel.product))
-    if half is not None:
-        weights = Apply(half, (weights,), multiplied(parts.kernel.product))
-    assert parts.kernel.contract is not None
-    body += [*inner, Set(parts.acc.variable, Dot(weights, values, parts.acc, parts.precisions[parts.kernel.contract]))]
+    body += [*inner, *_second_product(parts, weights, values)]
     if parts.chain.highest is not None:
         body += set_all((parts.name("highest"), parts.row("reached")))
     parts.program.body.append(For(START, begin, end, parts.blocks["N"], tuple(body)))
     return builder.lines
+
+
+def _second_product(parts: Parts, weights: Expr, values: Expr) -> list[Statement]:
+    """Adds what the keys of a step give to the rows of the result."""
+    if parts.split is not None:
+        arguments, statements = parts.program.arguments, list[Statement]()
+        left, right = (split(arguments, v, name, statements) for v, name in ((weights, "weight"), (values, "value")))
+        small = Ref(parts.name("small_acc"), parts.acc.axes, torch.float32)
+        last = three_products(left, right, _zeros(parts), small, statements)
+        return [*statements, Add(parts.acc.variable, last)]
+    half = HALVES.get(multiplied(parts.kernel.product))
+    if half is not None:
+        weights = Apply(half, (weights,), multiplied(parts.kernel.product))
+    assert parts.kernel.contract is not None
+    return [Set(parts.acc.variable, Dot(weights, values, parts.acc, parts.precisions[parts.kernel.contract]))]
 
 
 # -- the end ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..graph.value import Value, numel
 from ..kernel.execution_plan import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from .chain_atoms import chain_extents
-from .chain_space import REGISTERS, chain_registers, chain_shared
+from .chain_resources import REGISTERS, chain_registers, chain_shared
 from .chained import hides_half
 from .extents import (
     inner_atoms,
@@ -173,7 +173,7 @@ def _chain(kernel: Kernel, schedule: Chained, target: Target, hints: Hints) -> C
     for width, dtype in zip((-(-found.depth // schedule.k) * schedule.k, schedule.d), found.dtypes, strict=True):
         one = 2 * steps * width * (_PARTS[schedule.precision] if dtype == torch.float32 else 1)
         operations += one
-        busy += one / target.rate(multiplied_as(dtype, schedule.precision))
+        busy += one / target.rate("float16" if schedule.halves else multiplied_as(dtype, schedule.precision))
     if kernel.chain is not None and kernel.chain.highest is not None:
         busy += steps * _EXPONENTIAL / target.rate("float32")
     first, second = (dtype.itemsize for dtype in found.dtypes)

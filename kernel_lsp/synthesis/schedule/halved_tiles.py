@@ -16,6 +16,7 @@ import sympy
 import torch
 
 from ..graph.value import Contract
+from ..kernel.arguments import Arguments
 from ..kernel.ir import Dot, Expr, Full, Number, Ref, Variable, apply
 from ..kernel.statements import Add, Comment, Set, Statement, When
 from ..passes.planes import LEAST_PEAK
@@ -25,7 +26,7 @@ from .range_samples import largest_of_some, zero_if_finite
 from .summation import Summation
 
 #: Places of the sum at which a tile's operands are looked at: one may have zeros alone, as what a dead unit of a network gives.
-_SAMPLES = 16
+SAMPLES = 16
 
 
 def in_halves(
@@ -46,18 +47,9 @@ def in_halves(
     program = parts.program
     arguments = program.arguments
     step = list(loop)
-    (left_low, left_high), (right_low, right_high) = (
-        halves(arguments, term, name, Number(float(RAISED)), step)
-        for term, name in zip(terms, ("left", "right"), strict=True)
-    )
+    left, right = (split(arguments, term, name, step) for term, name in zip(terms, ("left", "right"), strict=True))
     small = dataclasses.replace(acc, variable=arguments.variable("small_acc"))
-    step += [
-        Comment(f"The products with a low half, which is made times {RAISED}"),
-        Set(small.variable, Dot(left_low, right_high, zeros)),
-        Set(small.variable, Dot(left_high, right_low, small)),
-        Set(small.variable, apply("mul", small, Number(1 / RAISED), dtype=torch.float32)),
-        Add(acc.variable, Dot(left_high, right_high, small)),
-    ]
+    step.append(Add(acc.variable, three_products(left, right, zeros, small, step)))
     program.body += walk.loops(acc, zeros, step)
     outside = _out_of_range(parts, op, at, acc)
     again = [*loop, Set(acc.variable, Dot(*terms, acc, precision))]
@@ -67,15 +59,35 @@ def in_halves(
     ]
 
 
+#: A tile's low half, which is made times ``RAISED``, and its high one.
+Halves = tuple[Ref, Ref]
+
+
+def split(arguments: Arguments, term: Expr, name: str, statements: list[Statement]) -> Halves:
+    """The halves of a tile."""
+    return halves(arguments, term, name, Number(float(RAISED)), statements)
+
+
+def three_products(left: Halves, right: Halves, zeros: Full, small: Ref, statements: list[Statement]) -> Dot:
+    """The product of two tiles, after ``statements`` that sum its smaller parts into ``small``, which begins as ``zeros``."""
+    statements += [
+        Comment(f"The products with a low half, which is made times {RAISED}"),
+        Set(small.variable, Dot(left[0], right[1], zeros)),
+        Set(small.variable, Dot(left[1], right[0], small)),
+        Set(small.variable, apply("mul", small, Number(1 / RAISED), dtype=torch.float32)),
+    ]
+    return Dot(left[1], right[1], small)
+
+
 def _out_of_range(parts: Parts, op: Contract, at: dict[str, sympy.Expr], acc: Ref) -> Expr:
     """Whether a sum in ``acc`` is not finite, or an operand's elements at some places of the sum are all smaller than ``LEAST_PEAK``."""
     program = parts.program
     arguments = program.arguments
     finite = Ref(arguments.variable("finite"))
-    told = apply("eq", zero_if_finite(acc, parts), Number(0.0), dtype=torch.bool)
+    told = apply("eq", zero_if_finite(acc, parts.rows, parts.cols), Number(0.0), dtype=torch.bool)
     program.body.append(Set(finite.variable, told))
     inside: Expr = finite
-    places = program.block("SAMPLES", _SAMPLES)
+    places = program.block("SAMPLES", SAMPLES)
     for operand, letters, of in ((op.left, op.left_axes, "rows"), (op.right, op.right_axes, "cols")):
         statements, largest = largest_of_some(parts, operand, letters, at, of, program.body, places)
         program.body += statements

@@ -27,7 +27,9 @@ def note_samples(samples: list[Value], parts: Parts, at: dict[str, sympy.Expr], 
     op, arguments = parts.op, parts.program.arguments
     found: list[Statement] = []
     finite = Ref(arguments.variable("finite"))
-    told = Set(finite.variable, apply("eq", zero_if_finite(total, parts), Number(0.0), dtype=torch.bool))
+    told = Set(
+        finite.variable, apply("eq", zero_if_finite(total, parts.rows, parts.cols), Number(0.0), dtype=torch.bool)
+    )
     for sample, of, letters in zip(samples, ("rows", "cols"), (op.left_axes, op.right_axes), strict=False):
         assert isinstance(sample.op, Sample)
         letters = letters.replace(op.planes, "") if op.planes else letters
@@ -47,10 +49,10 @@ def note_samples(samples: list[Value], parts: Parts, at: dict[str, sympy.Expr], 
     return found
 
 
-def zero_if_finite(total: Ref, parts: Parts) -> Expr:
-    """0 where all sums of a tile are finite, else NaN."""
+def zero_if_finite(total: Ref, rows: Axis, cols: Axis) -> Expr:
+    """0 where all sums of a tile [rows, cols] are finite, else NaN."""
     zero: Expr = Apply("mul", (total, Number(0.0)), torch.float32)
-    for place, axis in ((1, parts.cols), (0, parts.rows)):
+    for place, axis in ((1, cols), (0, rows)):
         zero = FoldAxis("sum", zero, axis, place, False, False, torch.float32)
     return zero
 

@@ -17,7 +17,7 @@ from ..passes.float8_products import of_float8
 from ..passes.planes import in_pieces
 from ..passes.tile_parts import PIXELS
 from ..passes.tile_sums import TileSums
-from .chain_space import most_columns
+from .chain_atoms import most_columns
 from .cost import bytes_of
 from .extents import LONGEST_ROW, multiplied, share_of_places
 from .target import Target
@@ -83,13 +83,18 @@ def _in_one_kernel(op: Contract, target: Target, hints: Hints) -> float:
 
 def _split(op: Contract, target: Target, hints: Hints) -> tuple[float, float]:
     """The same in TF32, and in float16."""
-    multiplied = 3 * _operations(op, hints)
+    return seconds_of(_operations(op, hints), target)
+
+
+def seconds_of(operations: int, target: Target) -> tuple[float, float]:
+    """Seconds that operations in float32 take in a kernel that splits its tiles into TF32, and into float16."""
+    multiplied = 3 * operations
     return multiplied / (REACHED_SPLIT * target.rate("tf32")), multiplied / (REACHED_HALVES * target.rate("float16"))
 
 
 #: Summed elements from which, and rows and columns from which, tiles are split into float16; float32 numbers that are read at once; seconds that this
 #: has to save.
-_LEAST_SUM, _LEAST_TILE, _READ_AT_ONCE, _LEAST_GAIN = 128, 16, 4, 1e-6
+_LEAST_SUM, LEAST_TILE, READ_AT_ONCE, _LEAST_GAIN = 128, 16, 4, 1e-6
 
 
 def can_be_halved(op: Contract, hints: Hints) -> bool:
@@ -97,7 +102,11 @@ def can_be_halved(op: Contract, hints: Hints) -> bool:
     if op.convolves or op.outer:
         return False
     summed = math.prod(hint(op.size(x), hints) for x in op.summed)
-    return summed >= _LEAST_SUM and min(_sides(op, hints)) >= _LEAST_TILE and in_pieces(op, _READ_AT_ONCE, hints)
+    return (
+        summed >= _LEAST_SUM
+        and min(_sides(op, hints)) >= LEAST_TILE
+        and in_pieces((op.left, op.right), READ_AT_ONCE, hints)
+    )
 
 
 def halves_pay(op: Contract, target: Target, hints: Hints) -> bool:

@@ -206,7 +206,8 @@ class Chained:
 
     ``m`` rows a program, ``n`` keys at a time, ``d`` columns of the second product, and ``k`` elements of what the first one sums
     over at a time. ``d`` and ``k`` as large as the tensors are mean that the first product is computed once, and its left operand
-    read once.
+    read once. ``halves``: float32 is split into float16 halves, and ``precision`` is for tiles whose numbers float16 does not hold.
+    ``registers``: that a thread has at the most; 0: as many as the compiler takes.
     """
 
     m: int
@@ -216,15 +217,18 @@ class Chained:
     warps: int
     stages: int
     precision: str = "tf32x3"
+    halves: bool = False
+    registers: int = 0
 
     def __str__(self) -> str:
         how = f"{self.m} rows, {self.n} keys at a time, {_warps(self.warps)}, {_stages(self.stages)}"
+        how += ", float16 halves" * self.halves
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
     @property
     def arithmetic(self) -> str:
         """How float32 is multiplied, in words."""
-        return self.precision
+        return "float16 halves" if self.halves else self.precision
 
 
 @dataclass(frozen=True)

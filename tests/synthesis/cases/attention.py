@@ -151,6 +151,74 @@ case(
 )
 
 
+#: The same by float16 halves.
+SPLIT = {"in_steps": True, "kernels": 1}
+
+
+def large(v: torch.Tensor, *, at: int, by: float = 1e6) -> torch.Tensor:
+    """``v`` with one large row, of each batch."""
+    v[..., at, :] *= by
+    return v
+
+
+case(
+    "split_attention", lambda self, q, k, v: sdpa(q, k, v), lambda n: qkv((2, 3), 17 + 70 * n, 19 + 90 * n, 16), **SPLIT
+)
+case(
+    "split_attention_causal",
+    lambda self, q, k, v: sdpa(q, k, v, is_causal=True),
+    lambda n: qkv((2, 2), 150 + n, 150 + n, 32),
+    **SPLIT,
+)
+case(
+    "split_attention_masked",
+    lambda self, q, k, v, mask: sdpa(q, k, v, mask),
+    lambda n: [*qkv((2, 3), 17 + n, 90 + n, 16), mask_of(2, 1, 17 + n, 90 + n, blind=2)],
+    **SPLIT,
+)
+case(
+    "split_attention_huge_keys",  # of which the first rows see none
+    lambda self, q, k, v: sdpa(q, k, v, is_causal=True),
+    lambda n: [r(2, 90 + n, 16) * 1e-5, large(r(2, 90 + n, 16), at=70), r(2, 90 + n, 16)],
+    **SPLIT,
+)
+case(
+    "split_attention_huge_values",
+    lambda self, q, k, v, mask: sdpa(q, k, v, mask),
+    lambda n: [*qkv((2,), 18 + n, 33 + n, 16)[:2], large(r(2, 33 + n, 16), at=7), mask_of(18 + n, 33 + n)],
+    **SPLIT,
+)
+case(
+    "split_attention_huge_queries",
+    lambda self, q, k, v: sdpa(q, k, v),
+    lambda n: [large(r(2, 18 + n, 16), at=3), r(2, 33 + n, 16) * 1e-5, r(2, 33 + n, 16)],
+    **SPLIT,
+)
+case(
+    "split_attention_tiny_values",
+    lambda self, q, k, v: sdpa(q, k, v) * 1e8,
+    lambda n: [*qkv((2,), 18 + n, 33 + n, 16)[:2], r(2, 33 + n, 16) * 1e-8],
+    **SPLIT,
+)
+case(
+    "split_attention_of_infinities",
+    lambda self, q, k, v: torch.nan_to_num(sdpa(q, k.abs() + 0.1, v), nan=7.0),
+    lambda n: [torch.full((2, 18 + n, 16), (-1.0) ** (n + 1) * math.inf), r(2, 20 + n, 16), r(2, 20 + n, 16)],
+    in_steps=True,
+)
+
+
+class SoftCapped(nn.Module):
+    """Scores that a tanh bounds, as Gemma 2 has them."""
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = 50.0 * torch.tanh(q @ k.mT * 0.25 / 50.0)
+        return torch.softmax(scores, -1) @ v
+
+
+CASES["split_attention_capped"] = Case(SoftCapped, lambda n: qkv((2, 3), 40 + n, 70 + n, 16), in_steps=True)
+
+
 class _Grouped(nn.Module):
     """Heads whose numbers are known, as a language model has them."""
 

@@ -15,7 +15,7 @@ import kernel_lsp.synthesis
 from kernel_lsp.schema import Candidate
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.schedule import product_space, space
+from kernel_lsp.synthesis.schedule import chain_space, product_space, space
 from kernel_lsp.synthesis.schedule.choices import choices
 from kernel_lsp.synthesis.schedule.extents import shared_by
 from kernel_lsp.synthesis.schedule.replay import Estimate
@@ -82,7 +82,8 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
         with mock.patch.object(space, "shared_by", lambda kernel, hints, l2: shared_by(kernel, hints, 0)):
             return proposed(dataclasses.replace(case, no_cache=False), module, arguments, origin)
     if case.in_steps:
-        with mock.patch.object(product_space, "halves_pay", lambda *_: True):
+        always = mock.patch.object(chain_space, "_LEAST_GAIN", -1.0)
+        with mock.patch.object(product_space, "halves_pay", lambda *_: True), always:
             return proposed(dataclasses.replace(case, in_steps=False), module, arguments, origin)
     if case.by_lines:
         with mock.patch.object(space, "LEAST_SAVED", -1.0):

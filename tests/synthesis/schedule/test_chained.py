@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -56,6 +57,65 @@ def test_every_schedule_fits_the_gpu(shape: tuple[int, ...], dtype: torch.dtype,
         estimate = cost(kernel, schedule, on, found.hints)
         assert estimate.operations >= 4 * shape[0] * shape[1] * shape[2] ** 2 * shape[3]
         assert estimate.seconds >= estimate.bytes / on.bandwidth
+
+
+class Scored(nn.Module):
+    """Attention whose scores are computed by ``of``."""
+
+    def __init__(self, of: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.of = of
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.of(q @ k.mT), -1) @ v
+
+
+def offered(module: nn.Module, *shape: int, dtype: torch.dtype = torch.float32, gpu: str = "H100") -> list[Chained]:
+    """The schedules of its one kernel."""
+    on = target(gpu)
+    with FakeTensorMode():
+        graph = capture(module, tuple(torch.empty(shape, dtype=dtype) for _ in range(3)))
+    found = stages.planned(stages.lowered(graph, on=on, chained=True))
+    (kernel,) = found.kernels
+    return [one for one in ranked(kernel, on, found.hints) if isinstance(one, Chained)]
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (Attention(), (4, 16, 2048, 64)),
+        (Attention(causal=True), (4, 16, 2048, 128)),
+        (Scored(lambda x: 50 * torch.tanh(x / 50)), (4, 16, 512, 64)),
+        (
+            Scored(lambda x: x.masked_fill(torch.ones(512, 512, dtype=torch.bool).tril() == 0, -torch.inf)),
+            (64, 512, 64),
+        ),
+    ],
+)
+def test_attention_in_float32_splits_its_tiles_into_float16(module: nn.Module, shape: tuple[int, ...]) -> None:
+    found = offered(module, *shape)
+    assert found[0].halves and found[0].precision == "tf32x3"
+    assert any(not one.halves for one in found)  # they err the least
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "dtype"),
+    [
+        (Scored(lambda x: torch.where(x > 3, 3, x)), (4, 16, 512, 64), torch.float32),  # a NaN would be lost here
+        (Scored(lambda x: torch.nan_to_num(x)), (4, 16, 512, 64), torch.float32),
+        (Attention(), (4, 16, 512, 256), torch.float32),  # no registers for the halves of such rows
+        (Attention(), (4, 16, 512, 30), torch.float32),  # rows that are not read 16 bytes at once
+        (Attention(), (1, 2, 40, 16), torch.float32),  # nothing to gain
+        (Attention(), (4, 16, 512, 64), torch.float16),
+    ],
+)
+def test_other_attention_does_not(module: nn.Module, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    assert not any(one.halves for one in offered(module, *shape, dtype=dtype))
+
+
+def test_the_registers_of_a_thread_are_bounded_on_nvidias_gpus_alone() -> None:
+    assert offered(Attention(), 4, 16, 2048, 64)[0].registers == 128
+    assert not any(one.registers for one in offered(Attention(), 4, 16, 2048, 64, gpu="MI300X"))
 
 
 def test_a_causal_mask_halves_the_estimate() -> None:
