@@ -218,7 +218,7 @@ def _zeros(parts: Parts) -> Full:
 
 
 def _release(parts: Parts, mark: int) -> None:
-    """Let a loop over keys take the names of the one before."""
+    """Let a loop over keys take the names of the one before, which come after the first ``mark``."""
     arguments, shared = parts.program.arguments, {*parts.variables.values(), *parts.starts.values()}
     arguments.release(mark)
     arguments.free = [v for v in arguments.free if v not in shared]
@@ -227,12 +227,16 @@ def _release(parts: Parts, mark: int) -> None:
 def _again(parts: Parts, exact: dict[str, bool], peak: Ref, end: Expr, mark: int) -> None:
     """The keys up to ``end`` once more, in ``Chained.precision``, where float16 does not hold the program's numbers."""
     program = parts.program
+    of_loops = len(program.arguments.variables)
     told = outside(parts, peak, end)
+    samples = set(program.arguments.variables[of_loops:])
     block = program.block("BLOCK_N_AGAIN", keys_again(parts.tile))
     again = dataclasses.replace(
         parts, split=None, blocks={**parts.blocks, "N": block}, starts=dict(parts.starts), totals={}
     )
     _release(parts, mark)
+    # Outside of a loop a name has one type.
+    program.arguments.free = [v for v in program.arguments.free if v not in samples]
     before, program.body = program.body, []
     query, lines, inner = Operand(again, 0).loaded(parts.rows, (1, 2))  # held meanwhile it would take registers
     program.body += [*lines, *inner]

@@ -38,7 +38,7 @@ def verify(program: Program) -> None:
             - a lane that may lie outside an axis's extent is masked in every load and store along that axis;
             - what is stored has no axis that its address lacks, and what is folded has the axis that it is folded over;
             - a product's operands have its rows and columns and one axis more;
-            - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads;
+            - a loop carries what has one shape, and a barrier stands between what a step of a recurrence stores and the next one reads;
             - programs that wait for each other are launched together, or take what they do in turn.
     """
     waits = any(isinstance(s, Await) for s in statements(program.body))
@@ -67,8 +67,9 @@ class _Verifier:
                 if isinstance(statement.step, Variable) and statement.step not in self.given:
                     self.fail(f"a loop's step {statement.step.wanted} is no constant of the launch")
                 inside = {*known, statement.variable}
+                self.carried(statement, known)
                 if statement.in_order:
-                    self.recurrence(statement, known)
+                    self.exchanged(statement)
                 self.block(statement.body, inside)  # what only the loop sets is not known after it
             elif isinstance(statement, Store):
                 self.store(statement, known)
@@ -97,15 +98,20 @@ class _Verifier:
                 if isinstance(statement, Set) and statement.variable in self.given:
                     self.fail(f"{statement.variable.wanted} is an argument, and set")
                 known.add(statement.variable)
-                self.shapes.setdefault(statement.variable, {a for a in statement.value.axes if a.role != "scalar"})
+                self.shapes[statement.variable] = {a for a in statement.value.axes if a.role != "scalar"}
 
-    def recurrence(self, loop: For, known: set[Variable]) -> None:
-        """What one step hands to the next: states of one shape, and memory that is read only after all have stored."""
+    def carried(self, loop: For, known: set[Variable]) -> None:
+        """What is set before a loop and in it has one shape: Triton carries it along."""
         for statement in loop.body:
             if isinstance(statement, Set) and statement.variable in known:
                 axes = {axis for axis in statement.value.axes if axis.role != "scalar"}
-                if self.shapes.get(statement.variable, axes) != axes:
+                before = self.shapes.get(statement.variable, axes)
+                # Of what begins as a constant the axes are not known.
+                if before != axes if loop.in_order else before - axes and axes - before:
                     self.fail(f"{statement.variable.wanted} is carried along a loop with another shape")
+
+    def exchanged(self, loop: For) -> None:
+        """What one step hands to the next in memory: read only after all have stored."""
         places = list(enumerate(loop.body))
         stored = {s.pointer: i for i, top in places for s in statements((top,)) if isinstance(s, Store)}
         loaded = {e.pointer: i for i, top in reversed(places) for e in expressions((top,)) if isinstance(e, Load)}

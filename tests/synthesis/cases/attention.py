@@ -208,6 +208,17 @@ case(
 )
 
 
+class OfOne(nn.Module):
+    """Queries, keys and values in one tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = x.view(*x.shape[:2], 3, 2, 16).permute(2, 0, 3, 1, 4)
+        return sdpa(q, k, v, is_causal=True)
+
+
+CASES["split_attention_of_one"] = Case(OfOne, lambda n: [r(2, 40 + n, 96)], **SPLIT)
+
+
 class SoftCapped(nn.Module):
     """Scores that a tanh bounds, as Gemma 2 has them."""
 
