@@ -48,8 +48,7 @@ def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **
         return Build.view(x, _MODES[mode](x.shape, margins), f"{mode}_pad")
     if isinstance(value, Scalar):
         raise NotLowered("a pad known only at run time")
-    kind = float if x.dtype.is_floating_point else bool if x.dtype == torch.bool else int
-    return Build.view(x, maps.pad(x.shape, margins, kind(value or 0)), "pad")
+    return Build.view(x, maps.pad(x.shape, margins, Build.cast(value or 0, x.dtype)), "pad")
 
 
 @lowers("aten.constant_pad_nd", about="With a margin of a number", addressing=True)
