@@ -148,6 +148,21 @@ class Upsampled(nn.Module):
         return self.up(x) * 2.0
 
 
+class NormedOverTheBatch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.batch_norm(x, None, None, training=True) * 2.0
+
+
+class NormedPlaces(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.instance_norm(x) * 2.0
+
+
+class NormedChannels(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.group_norm(x, 3) * 2.0
+
+
 class LongRows(nn.Module):
     """A program for each chunk of a row, the rows along the grid's second dimension."""
 
@@ -176,6 +191,9 @@ class LongRows(nn.Module):
         (LastButOne, (3, 8), (3, 2), (3, 1)),
         (Second, (3, 8), (3, 2), (3, 1)),
         (Halves, (3, 8), (3, 2), (3, 1)),
+        (NormedOverTheBatch, (5, 8), (2, 8), (1, 8)),
+        (NormedPlaces, (3, 4, 6), (3, 4, 2), (3, 4, 1)),
+        (NormedChannels, (5, 3), (2, 3), (1, 3)),
     ],
 )
 def test_what_eager_refuses_is_outside(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-import torch
 
 from ..graph import maps
 from ..graph.build import Build, NotLowered, expr_of, normalise

@@ -139,6 +139,12 @@ case(
     kernels=1,
 )
 case(
+    "places_filled_from_the_end",
+    lambda self, x, at: x.index_fill(1, at[:2] - 2, -2.0),
+    lambda n: [r(4 + n, 9), torch.tensor([4, 0, 1])],
+    kernels=1,
+)
+case(
     "places_filled_with_a_fraction",
     lambda self, x, at: x.long().index_fill(1, at[:2], -2.5) * 2,
     lambda n: [r(4 + n, 9), torch.tensor([4, 0, 1])],
