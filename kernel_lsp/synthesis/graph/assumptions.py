@@ -41,6 +41,16 @@ def assumed(exported: ExportedProgram, graph: Graph) -> list[sympy.Basic]:
     return found
 
 
+def ones(exported: ExportedProgram) -> frozenset[sympy.Expr]:
+    """Sizes, computed from others, that torch.export took to be one; shapes of the exported graph still have them as they are computed."""
+    env = environment(exported)
+    if env is None:
+        return frozenset()
+    parts = [part for guard in env.guards for part in sympy.And.make_args(env.replace(guard.expr))]
+    found = [part.args[0] for part in parts if isinstance(part, sympy.Eq) and part.args[1] == 1]
+    return frozenset(size for size in found if not size.is_number)
+
+
 def _may_be_false(relation: sympy.Basic, graph: Graph) -> bool:
     """Whether the greater side of ``relation`` may be too small. torch.export counts sizes from two, the class takes one as well."""
     if relation == sympy.true:
