@@ -1,7 +1,8 @@
 """What lowerings and torch.export took to be true of the sizes and the graph depends on, as conditions for the class that is generated.
 
 Most of what torch.export notes down asks whether a size is one (for strides and broadcasting), or follows from what is checked anyway.
-What is left says how many pieces a split has, or which sizes a reshape gives.
+What is left says how many pieces a split has, which sizes a reshape gives, or whether a slice ends before what it is taken from
+(``mask[:x.shape[1]]``).
 """
 
 from __future__ import annotations
@@ -76,10 +77,8 @@ def _of_interest(part: sympy.Basic) -> bool:
         return False
     if isinstance(part, sympy.Eq):
         return True
-    divided = any(
-        node.func.__name__ in ("FloorDiv", "Mod", "PythonMod", "CleanDiv") for node in sympy.preorder_traversal(part)
-    )
-    return divided and sympy.Integer(2) not in part.args  # "at least 2" is about sizes of one
+    one = isinstance(part, sympy.StrictGreaterThan | sympy.StrictLessThan) and sympy.S.One in part.args
+    return not one and sympy.Integer(2) not in part.args  # "at least 2", or "more than 1", is about sizes of one
 
 
 def _pairs(graph: Graph) -> list[sympy.Basic]:
