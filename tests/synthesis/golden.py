@@ -37,6 +37,7 @@ _LIKE_ANOTHER = (
         "logcumsumexp_h",
         "logcumsumexp_i",
         "cumprod_of_",
+        "numbers_in_float64",
         "transposed_to_one_channel_in",
         "bilinear_form_in",
         "split_to_a_row",

@@ -82,7 +82,7 @@ def _conversion(dtype: torch.dtype) -> str:
     return name
 
 
-def _number(number: float | int | bool, dtype: torch.dtype) -> float | int | bool:
+def number_in(number: float | int | bool, dtype: torch.dtype) -> float | int | bool:
     """What a tensor of ``dtype`` holds where torch fills it with ``number``: whether it is zero, or a whole number in its range.
 
     Raises:
@@ -130,7 +130,7 @@ class Build:
             NotLowered: from or to complex numbers, of a constant in float8, and of NaN or an infinity to integers.
         """
         if not isinstance(operand, Value):
-            return operand if isinstance(operand, Scalar) else _number(operand, dtype)
+            return operand if isinstance(operand, Scalar) else number_in(operand, dtype)
         if opmath(operand.dtype) == opmath(dtype):
             return operand
         if dtype.is_complex or operand.dtype.is_complex:

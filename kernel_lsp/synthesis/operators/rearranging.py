@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 
 from ..graph import maps
-from ..graph.build import Build, NotLowered, expr_of, normalise
+from ..graph.build import Build, NotLowered, expr_of, normalise, number_in
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Scalar, Shape, Value, numel
 from .registry import lowers
@@ -47,7 +47,7 @@ def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **
         return Build.view(x, _MODES[mode](x.shape, margins), f"{mode}_pad")
     if isinstance(value, Scalar):
         raise NotLowered("a pad known only at run time")
-    return Build.view(x, maps.pad(x.shape, margins, Build.cast(value or 0, x.dtype)), "pad")
+    return Build.view(x, maps.pad(x.shape, margins, number_in(value or 0, x.dtype)), "pad")
 
 
 @lowers("aten.constant_pad_nd", about="With a margin of a number", addressing=True)

@@ -82,9 +82,8 @@ def operand_tiles(
         builder.count(operand, index)
         term = builder.value(operand, index)
         beyond.append(term.pad if along in term.axes else None)
-        lacking = [
-            axis for axis in (side, along) if axis not in term.axes
-        ]  # a constant, an expanded operand, a single row
+        # It may not vary along the tile: a constant, an expanded operand, a single row.
+        lacking = [axis for axis in (side, along) if axis not in term.axes]
         for axis in lacking:
             term = spread(term, axis)
         program.body += [line for line in builder.lines if line not in program.body]
