@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -148,6 +149,21 @@ class Upsampled(nn.Module):
         return self.up(x) * 2.0
 
 
+class NormedOverTheBatch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.batch_norm(x, None, None, training=True) * 2.0
+
+
+class NormedPlaces(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.instance_norm(x) * 2.0
+
+
+class NormedChannels(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.group_norm(x, 3) * 2.0
+
+
 class LongRows(nn.Module):
     """A program for each chunk of a row, the rows along the grid's second dimension."""
 
@@ -176,6 +192,9 @@ class LongRows(nn.Module):
         (LastButOne, (3, 8), (3, 2), (3, 1)),
         (Second, (3, 8), (3, 2), (3, 1)),
         (Halves, (3, 8), (3, 2), (3, 1)),
+        (NormedOverTheBatch, (5, 8), (2, 8), (1, 8)),
+        (NormedPlaces, (3, 4, 6), (3, 4, 2), (3, 4, 1)),
+        (NormedChannels, (5, 3), (2, 3), (1, 3)),
     ],
 )
 def test_what_eager_refuses_is_outside(
@@ -264,10 +283,10 @@ def test_an_empty_example_is_refused() -> None:
         synthesize(module, exported, class_name="Neighbours", import_from=__name__)
 
 
-def _built(kind: type[nn.Module], shape: tuple[int, ...], tmp_path: Path) -> tuple[nn.Module, nn.Module]:
-    """A module, and the instance of the class that was written for an input of ``shape``."""
+def _built(kind: type[nn.Module], shape: tuple[int, ...], tmp_path: Path, *others: tuple[int, ...]) -> tuple[Any, Any]:
+    """A module, and the instance of the class that was written for an input of ``shape``, and of ``others``."""
     module = kind().eval()
-    exported = capture(module, (torch.randn(shape),))
+    exported = capture(module, tuple(map(torch.randn, (shape, *others))))
     made = synthesize(module, exported, class_name=kind.__name__, import_from=__name__)[0].source
     path = tmp_path / f"{kind.__name__.lower()}_sizes.py"
     path.write_text(made)
@@ -279,3 +298,29 @@ def _built(kind: type[nn.Module], shape: tuple[int, ...], tmp_path: Path) -> tup
         patch.setenv("TRITON_INTERPRET", "1")
         spec.loader.exec_module(loaded)
         return module, getattr(loaded, f"{kind.__name__}Triton")().eval()
+
+
+class UpToAnother(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[:, : y.shape[0]] * 2.0, y * 2.0
+
+
+class UpToNine(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.flatten()[:9] * 2.0, y * 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken", "refused"),
+    [
+        (UpToAnother, ((3, 6), (6,)), ((3, 6), (7,))),  # of a longer one all is taken, and no more
+        (UpToNine, ((1, 8), (3,)), ((2, 5), (3,))),
+    ],
+)
+def test_slices_end_where_they_did_in_the_example(
+    kind: type[nn.Module], taken: tuple[tuple[int, ...], ...], refused: tuple[tuple[int, ...], ...], tmp_path: Path
+) -> None:
+    _, kernel = _built(kind, (2, 4), tmp_path, (3,))
+    with torch.no_grad():
+        assert kernel._in_envelope(*map(torch.randn, taken))
+        assert not kernel._in_envelope(*map(torch.randn, refused))

@@ -1,7 +1,8 @@
 """What lowerings and torch.export took to be true of the sizes and the graph depends on, as conditions for the class that is generated.
 
 Most of what torch.export notes down asks whether a size is one (for strides and broadcasting), or follows from what is checked anyway.
-What is left says how many pieces a split has, or which sizes a reshape gives.
+What is left says how many pieces a split has, which sizes a reshape gives, or whether a slice ends before what it is taken from
+(``mask[:x.shape[1]]``).
 """
 
 from __future__ import annotations
@@ -41,6 +42,16 @@ def assumed(exported: ExportedProgram, graph: Graph) -> list[sympy.Basic]:
     return found
 
 
+def ones(exported: ExportedProgram) -> frozenset[sympy.Expr]:
+    """Sizes, computed from others, that torch.export took to be one; shapes of the exported graph still have them as they are computed."""
+    env = environment(exported)
+    if env is None:
+        return frozenset()
+    parts = [part for guard in env.guards for part in sympy.And.make_args(env.replace(guard.expr))]
+    found = [part.args[0] for part in parts if isinstance(part, sympy.Eq) and part.args[1] == 1]
+    return frozenset(size for size in found if not size.is_number)
+
+
 def _may_be_false(relation: sympy.Basic, graph: Graph) -> bool:
     """Whether the greater side of ``relation`` may be too small. torch.export counts sizes from two, the class takes one as well."""
     if relation == sympy.true:
@@ -66,10 +77,8 @@ def _of_interest(part: sympy.Basic) -> bool:
         return False
     if isinstance(part, sympy.Eq):
         return True
-    divided = any(
-        node.func.__name__ in ("FloorDiv", "Mod", "PythonMod", "CleanDiv") for node in sympy.preorder_traversal(part)
-    )
-    return divided and sympy.Integer(2) not in part.args  # "at least 2" is about sizes of one
+    one = isinstance(part, sympy.StrictGreaterThan | sympy.StrictLessThan) and sympy.S.One in part.args
+    return not one and sympy.Integer(2) not in part.args  # "at least 2", or "more than 1", is about sizes of one
 
 
 def _pairs(graph: Graph) -> list[sympy.Basic]:

@@ -82,6 +82,24 @@ def _conversion(dtype: torch.dtype) -> str:
     return name
 
 
+def number_in(number: float | int | bool, dtype: torch.dtype) -> float | int | bool:
+    """What a tensor of ``dtype`` holds where torch fills it with ``number``: whether it is zero, or a whole number in its range.
+
+    Raises:
+        NotLowered: NaN and infinities among integers, for which torch raises an error where they come to a place at all.
+    """
+    if dtype.is_complex:
+        return number
+    if dtype.is_floating_point:
+        return float(number)
+    if dtype == torch.bool:
+        return bool(number)
+    if not math.isfinite(number):
+        raise NotLowered("NaN or an infinity as an integer")
+    limits = torch.iinfo(dtype)
+    return (int(number) - limits.min) % (limits.max - limits.min + 1) + limits.min
+
+
 class Build:
     """Constructors for values. Stateless but for convenience of one import."""
 
@@ -109,12 +127,10 @@ class Build:
         To float8 and from it everything goes through float32, as torch does.
 
         Raises:
-            NotLowered: from or to complex numbers, and of a constant in float8.
+            NotLowered: from or to complex numbers, of a constant in float8, and of NaN or an infinity to integers.
         """
         if not isinstance(operand, Value):
-            if dtype.is_floating_point and isinstance(operand, int):
-                return float(operand)
-            return operand
+            return operand if isinstance(operand, Scalar) else number_in(operand, dtype)
         if opmath(operand.dtype) == opmath(dtype):
             return operand
         if dtype.is_complex or operand.dtype.is_complex:

@@ -67,6 +67,7 @@ class Graph:
     collapsed: list[str] = field(
         default_factory=list
     )  # means and sums that are taken before a linear map, as formulas have them
+    ones: frozenset[sympy.Expr] = frozenset()  # sizes that torch.export took to be one
     not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
     float8: Float8 = "rounded"
     precision: str = "strict"  # the setting that products were rounded for

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..graph.build import Build, NotLowered, Operand, opmath
+from ..graph.build import Build, NotLowered, Operand, number_in, opmath
 from ..graph.value import Pointwise, Scalar, Shape, Value
 from .registry import lowers
 from .views import expand
@@ -53,8 +53,7 @@ def filled(name: str) -> Any:
             return expand(size, shape=shape) if shape else size
         if not isinstance(fill, int | float | bool):
             raise NotLowered("a fill value known only at run time")
-        value = float(fill) if out.is_floating_point else bool(fill) if out == torch.bool else int(fill)
-        return full(shape=shape, out=out, fill=value)
+        return full(shape=shape, out=out, fill=number_in(fill, out))
 
     return lower
 

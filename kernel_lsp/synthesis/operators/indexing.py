@@ -8,11 +8,12 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, number_or_size, size_operand
+from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, number_or_size
 from ..graph.sizes import ONE, ZERO, quotient
 from ..graph.value import Shape, Value, numel
 from .ranges import ends_of, steps_of
 from .registry import lowers
+from .scattering import turned_around
 from .views import expand
 
 _Pairs = tuple[tuple[sympy.Expr, sympy.Expr], ...]
@@ -67,7 +68,7 @@ def index(x: Value, indices: list[Value | None], *, shape: Shape, **_: Any) -> V
         own = _from_the_front(one, size)
         if place is not None:
             own = Build.pointwise(
-                "add", Build.pointwise("mul", place, _count(size), dtype=torch.int64), own, dtype=torch.int64
+                "add", Build.pointwise("mul", place, number_or_size(size), dtype=torch.int64), own, dtype=torch.int64
             )
         place = own
     assert place is not None
@@ -78,18 +79,13 @@ def index(x: Value, indices: list[Value | None], *, shape: Shape, **_: Any) -> V
     return Build.gather(merged, place, first, "rows", shape)
 
 
-def _count(size: Any) -> Any:
-    return int(size) if size.is_number else size_operand(size)
-
-
 def _from_the_front(place: Value, size: Any) -> Value:
     """Negative places count from the end."""
     ends = ends_of(place)
     place = Build.cast(place, torch.int64)
     if ends is not None and sympy.sympify(ends[0]).is_nonnegative:
         return place
-    behind = Build.pointwise("add", place, _count(size), dtype=torch.int64)
-    return Build.pointwise("where", Build.comparison("lt", place, 0), behind, place, dtype=torch.int64)
+    return turned_around(place, size)
 
 
 @lowers(

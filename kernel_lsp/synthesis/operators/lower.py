@@ -14,12 +14,13 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import snake_case
 
-from ..graph.assumptions import assumed
-from ..graph.build import NotLowered, expr_of, opmath, shape_of
+from ..graph.assumptions import assumed, ones
+from ..graph.build import Build, NotLowered, expr_of, opmath, shape_of
 from ..graph.faults import RAISE_FAULTS, place
 from ..graph.lowered import Fault, Float8, Graph
 from ..graph.order import topological
-from ..graph.value import Input, Scalar, TorchCall, Value
+from ..graph.sizes import ONE, ZERO
+from ..graph.value import Input, Scalar, Shape, TorchCall, Value
 from . import (
     arguments,
     complex_numbers,
@@ -54,7 +55,7 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
     Raises:
         Untraceable: a node neither lowers nor can stand as a torch call.
     """
-    graph = Graph(float8=runs)
+    graph = Graph(float8=runs, ones=ones(exported))
     env: dict[Any, Any] = {}
     specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
     blocks = filled_parts.in_blocks(exported)
@@ -154,7 +155,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: constants.as_tensor(env[n], n))
     if by_parts:
         args, kwargs = pytree.tree_map(complex_numbers.whole, (args, kwargs))
-    return complex_numbers.parts(_kept(node, name, args, kwargs, fake))
+    return complex_numbers.parts(_kept(node, name, args, kwargs, fake, graph))
 
 
 def _real(
@@ -335,15 +336,18 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
         return [_finished(r, f, node, graph) for r, f in zip(result, fake, strict=False)]
     if not isinstance(fake, torch.Tensor):
         raise NotLowered("one result where torch has several")
-    want = shape_of(fake.shape)
+    want = _shape(fake, graph)
     if len(want) != len(result.shape):
         raise NotLowered(f"shape {result.shape} for {want}")
-    for a, b in zip(want, result.shape, strict=True):
+    for dim, (a, b) in enumerate(zip(want, result.shape, strict=True)):
         if sympy.expand(a - b) == 0:
             continue
         if sympy.expand(a - b).subs(graph.hints) != 0:
             raise NotLowered(f"shape {result.shape} for {want}")
         graph.equal.append((a, b))  # torch.export assumed it, the kernel's class has to check it
+        if b in graph.ones:  # the operation has as many places as its operand: of these the first is taken
+            result = Build.slice(result, dim, ZERO, ONE, ONE)
+    if result.shape != want:
         result = Value(result.op, want, result.dtype, result.name, result.meaning)
     if result.dtype != fake.dtype and opmath(result.dtype) != opmath(fake.dtype):
         meaning = result.meaning
@@ -355,6 +359,11 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
     if result.node == node.name:  # not what dropout and the like hand on
         result.module = _completes(node)
     return result
+
+
+def _shape(fake: Any, graph: Graph) -> Shape:
+    """The shape that torch says a tensor has; sizes that it took to be one are one."""
+    return tuple(ONE if size in graph.ones else size for size in shape_of(fake.shape))
 
 
 def _completes(node: Any) -> str:
@@ -374,7 +383,7 @@ def _completes(node: Any) -> str:
 _OF_MEMORY = frozenset(["aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter", "aten.set_"])
 
 
-def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
+def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any, graph: Graph) -> Any:
     if name in _OF_MEMORY:
         raise Untraceable(
             name, "it addresses memory by strides, and kernels store elsewhere", data_dependence.place(node)
@@ -385,9 +394,9 @@ def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
             raise Untraceable(name, "it takes a constant as a tensor.")
     call = TorchCall(_python_name(node.target), args, kwargs)
     if isinstance(fake, torch.Tensor):
-        return Value(call, shape_of(fake.shape), fake.dtype, node=node.name)
+        return Value(call, _shape(fake, graph), fake.dtype, node=node.name)
     return [
-        Value(TorchCall(call.target, (), {}, i, call), shape_of(f.shape), f.dtype, node=node.name)
+        Value(TorchCall(call.target, (), {}, i, call), _shape(f, graph), f.dtype, node=node.name)
         if isinstance(f, torch.Tensor)
         else None
         for i, f in enumerate(fake)

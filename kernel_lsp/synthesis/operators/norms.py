@@ -98,9 +98,30 @@ def rms_norm(
     return value
 
 
+# Sizes that are refused where they are one: of a single element torch gives no statistics.
+
+
+def _of_a_group(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Elements of a group's channel in the batch, as ``torch.nn.functional.group_norm`` counts them: all groups of an example."""
+    batch, channels, *positions = args[0].shape
+    per_group = quotient(channels, sympy.Integer(args[1]))
+    return () if per_group is None else (numel((batch, per_group, *positions)),)
+
+
+def _of_an_image(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Places of an instance norm's input, of whose statistics it makes use."""
+    return (numel(args[0].shape[2:]),) if args[5] else ()
+
+
+def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Elements of a batch norm's channel in training mode."""
+    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),) if args[5] else ()
+
+
 @lowers(
     "aten.group_norm",
     formula="group_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias, per group of channels",
+    not_one=_of_a_group,
 )
 def group_norm(
     x: Value,
@@ -147,6 +168,7 @@ def _per_channel(v: Value | None, positions: int) -> Value | None:
     "aten.instance_norm",
     about="Instance norm; not where it updates running statistics",
     formula="instance_norm(v) = (v - mean(v)) * rsqrt(var(v) + eps), per channel",
+    not_one=_of_an_image,
 )
 def instance_norm(
     x: Value,
@@ -180,7 +202,11 @@ def instance_norm(
     return value
 
 
-@lowers("aten.batch_norm", formula="batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel")
+@lowers(
+    "aten.batch_norm",
+    formula="batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel",
+    not_one=_of_a_channel,
+)
 def batch_norm(
     x: Value,
     weight: Value | None,
@@ -231,11 +257,6 @@ def batch_norm_for_inference(
 ) -> list[Value]:
     """What torch.export makes of ``batch_norm`` in a forward that changes a tensor in place; what it saves for backward is empty."""
     return [_by_running_statistics(x, weight, bias, mean, var, eps, out)]
-
-
-def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
-    """Elements of a channel; of one alone torch gives no statistics."""
-    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),)
 
 
 @lowers(

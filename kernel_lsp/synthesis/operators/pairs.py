@@ -36,7 +36,13 @@ def cdist(x: Value, y: Value, p: float = 2.0, *_: Any, out: torch.dtype, **__: A
 
 @lowers("aten.bilinear", about="x W[o] y + bias for each o")
 def bilinear(x: Value, y: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
-    """[..., O] of x [..., I], y [..., J] and weight [O, I, J]: a product for x W, then a sum over J beside y."""
+    """[..., O] of x [..., I], y [..., J] and weight [O, I, J]: a product for x W, then a sum over J beside y.
+
+    Raises:
+        NotLowered: for dtypes other than float32, float16 and bfloat16.
+    """
+    if out not in (torch.float32, torch.float16, torch.bfloat16):
+        raise NotLowered(f"a bilinear form in {out}")
     rows = x.shape[:-1]
     flat_x = Build.reshape(x, (numel(rows), x.shape[-1]))
     flat_y = Build.reshape(y, (numel(rows), y.shape[-1]))

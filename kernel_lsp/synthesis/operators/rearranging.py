@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-import torch
 
 from ..graph import maps
-from ..graph.build import Build, NotLowered, expr_of, normalise
+from ..graph.build import Build, NotLowered, expr_of, normalise, number_in
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Scalar, Shape, Value, numel
 from .registry import lowers
@@ -48,8 +47,7 @@ def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **
         return Build.view(x, _MODES[mode](x.shape, margins), f"{mode}_pad")
     if isinstance(value, Scalar):
         raise NotLowered("a pad known only at run time")
-    kind = float if x.dtype.is_floating_point else bool if x.dtype == torch.bool else int
-    return Build.view(x, maps.pad(x.shape, margins, kind(value or 0)), "pad")
+    return Build.view(x, maps.pad(x.shape, margins, number_in(value or 0, x.dtype)), "pad")
 
 
 @lowers("aten.constant_pad_nd", about="With a margin of a number", addressing=True)

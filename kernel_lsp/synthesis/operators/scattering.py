@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, Operand, expr_of, normalise, opmath
+from ..graph.build import Build, NotLowered, Operand, expr_of, normalise, number_or_size, opmath
 from ..graph.division import Quotient
 from ..graph.map import Map, dims
 from ..graph.sizes import ONE, ZERO, Index
@@ -119,6 +119,12 @@ def _put(x: Value, dim: int, index: Value, source: Callable[[int], Operand], out
     return value
 
 
+def turned_around(place: Value, size: sympy.Expr) -> Value:
+    """Places, int64, along a dim of ``size``; negative ones count from its end."""
+    behind = Build.pointwise("add", place, number_or_size(size), dtype=torch.int64)
+    return Build.pointwise("where", Build.comparison("lt", place, 0), behind, place, dtype=torch.int64)
+
+
 def _line(index: Value, dim: int, rank: int) -> Value:
     """An index of one dim along ``dim`` of ``rank``."""
     size = index.shape[0] if index.shape else ONE
@@ -157,7 +163,7 @@ def _by_line(x: Value, dim: int, index: Value, source: Value, out: torch.dtype, 
 
 @lowers("aten.index_fill", about="One number in up to eight places of a dim")
 def index_fill(x: Value, dim: int, index: Value, value: Operand, *, out: torch.dtype, **_: Any) -> Value:
-    """``value``, a number or a tensor of shape (), at the places of ``dim`` in ``index`` [n].
+    """``value``, a number or a tensor of shape (), at the places of ``dim`` in ``index`` [n]; negative ones count from the end.
 
     Raises:
         NotLowered: for more than eight places.
@@ -166,7 +172,8 @@ def index_fill(x: Value, dim: int, index: Value, value: Operand, *, out: torch.d
     if not rank or isinstance(value, Scalar):
         raise NotLowered("a number")
     dim = normalise(dim, rank)
-    return _put(x, dim, _line(index, dim, rank), lambda _k: value, out, add=False)
+    places = turned_around(Build.cast(index, torch.int64), x.shape[dim])
+    return _put(x, dim, _line(places, dim, rank), lambda _k: value, out, add=False)
 
 
 @lowers("aten.scatter", about="Elements at the places of a dim that each row names, up to eight", equal=_same_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 import torch
@@ -187,7 +188,12 @@ class Printer:
             function = FUNCTIONS[expr.function]
             least = least_precedences(expr.function, expr.dtype.is_floating_point)
             parts = zip(expr.operands, least, strict=True)
-            return function.text.format(*(self.within(part, least) for part, least in parts)), function.precedence
+            exact = expr.dtype == torch.float64 and _of_tensors(expr)
+            texts = [
+                _in_float64(part.value) if exact and isinstance(part, Number) else self.within(part, least)
+                for part, least in parts
+            ]
+            return function.text.format(*texts), function.precedence
         return self.call(expr), ATOM
 
     def within(self, expr: Expr, least: int) -> str:
@@ -197,7 +203,8 @@ class Printer:
     def call(self, expr: Expr) -> str:
         """An expression that is written as a call of Triton's."""
         if isinstance(expr, Load):
-            other = f", other={literal(expr.other)}" if expr.masks else ""
+            number = _in_float64(expr.other) if expr.dtype == torch.float64 else literal(expr.other)
+            other = f", other={number}" if expr.masks else ""
             cache = f', cache_modifier="{expr.cache}"' if expr.cache else ""
             return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other}{cache})"
         if isinstance(expr, FoldAxis):
@@ -260,6 +267,23 @@ class Printer:
         if len(parts) == 1:
             return f", mask={self.text(parts[0])}"
         return f", mask={' & '.join(self.within(part, SHIFT) for part in parts)}" if parts else ""
+
+
+def _of_tensors(expr: Apply) -> bool:
+    """Whether Triton makes tensors of a function's numbers before it knows the dtype: of those of a call, and where ``where`` has two."""
+    if expr.function == "where":
+        return all(isinstance(part, Number) for part in expr.operands[1:])
+    return FUNCTIONS[expr.function].text.startswith(("tl.", "libdevice.", "_"))
+
+
+def _in_float64(number: float | int | bool) -> str:
+    """A number where Triton would make a tensor of it: of float32, where it is in that range, which rounds it."""
+    rounded = (
+        isinstance(number, float)
+        and math.isfinite(number)
+        and torch.tensor(number, dtype=torch.float32).item() != number
+    )
+    return f"tl.full((), {literal(number)}, tl.float64)" if rounded else literal(number)
 
 
 def _conjuncts(mask: Expr) -> list[Expr]:

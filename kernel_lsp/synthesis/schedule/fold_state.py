@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -151,8 +152,10 @@ def in_dtype(number: float, dtype: torch.dtype) -> float | int:
     """A number of a monoid among elements of ``dtype``: integers have no infinity, but a least and a greatest."""
     if dtype.is_floating_point:
         return number
-    if number == 0.0 or dtype == torch.bool:
-        return 0
+    if dtype == torch.bool:
+        return int(number > 0)
+    if math.isfinite(number):
+        return int(number)
     limits = torch.iinfo(dtype)
     return limits.min if number < 0 else limits.max
 

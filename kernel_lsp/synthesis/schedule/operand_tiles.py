@@ -82,13 +82,16 @@ def operand_tiles(
         builder.count(operand, index)
         term = builder.value(operand, index)
         beyond.append(term.pad if along in term.axes else None)
-        for axis in (side, along):  # it may not vary along the tile: a constant, an expanded operand
+        # It may not vary along the tile: a constant, an expanded operand, a single row.
+        lacking = [axis for axis in (side, along) if axis not in term.axes]
+        for axis in lacking:
             term = spread(term, axis)
         program.body += [line for line in builder.lines if line not in program.body]
         loop += builder.inner
         terms.append(term)
         ends_early.append(along.mask)
-        raw.append(builder.raw_half or is_half(operand))
+        half = builder.raw_half or is_half(operand)
+        raw.append(half and not (lacking and dtype == torch.bfloat16))  # Triton adds bfloat16 and integers in float32
     terms = [
         term if mask is None or harmless else masked(term, mask, 0.0, operand.dtype)
         for term, mask, harmless, operand in zip(

@@ -121,3 +121,11 @@ case(
     lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv1d(x, w), posinf=500.0, neginf=-500.0),
     lambda n: [r(1, 1, 20 + n), torch.full((1, 1, 1), torch.inf)],
 )
+
+
+case(
+    "transposed_to_one_channel_in_bfloat16",
+    lambda self, x, weight: F.conv_transpose1d(x, weight, stride=2, padding=2),
+    lambda n: [r(1, 7, 16 + n).bfloat16(), r(7, 1, 1).bfloat16()],
+    tolerance=2e-2,
+)

@@ -179,3 +179,13 @@ case(
     lambda n: [r(6 + n, 33) * 5, r(33) * 1e6],
     kernels=1,
 )
+case(
+    "numbers_in_float64",  # that float32 does not hold, in calls and beside masks
+    lambda self, x: (
+        (x.clamp(-0.2, 0.6), x.abs() ** 1.7, torch.fmod(x, 0.7), torch.where(x > 0, 0.1, 0.7).double()),
+        F.pad(x, (1, 1), value=0.3),
+    ),
+    lambda n: [r(4 + n, 9).double()],
+    kernels=2,
+    tolerance=1e-13,
+)

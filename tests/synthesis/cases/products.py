@@ -170,3 +170,9 @@ class ThroughAClosure(nn.Module):
 
 
 CASES["through_a_closure"] = Case(ThroughAClosure, lambda n: [r(9 + n, 20)])
+case(
+    "bilinear_form_in_float64",
+    lambda self, x, y, w: torch.exp(F.bilinear(x, y, w)),
+    lambda n: [r(3 + n, 8).double(), r(3 + n, 6).double(), r(5, 8, 6).double()],
+    kept=1,
+)

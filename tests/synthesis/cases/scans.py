@@ -64,6 +64,8 @@ case(
 )
 case("cumsum_integers", lambda self, x: torch.cumsum(x, 0), lambda n: [torch.randint(0, 9, (5 + n, 8))], kernels=1)
 case("cumprod", lambda self, x: torch.cumprod(x, 0), lambda n: [positive(7, 20 + n)], kernels=1)
+case("cumprod_of_integers", lambda self, x: x.cumprod(0), lambda n: [torch.randint(-3, 4, (40 + n, 5))], kernels=1)
+case("cumprod_of_a_mask", lambda self, x: (x > 0.1).cumprod(1), lambda n: [positive(3, 9 + n, 5)], kernels=1)
 case("cumprod_half", lambda self, x: torch.cumprod(x, 1), lambda n: [positive(3, 20 + n).half()], tolerance=2e-3)
 case(
     "cumprod_half_columns", lambda self, x: torch.cumprod(x, 0), lambda n: [positive(150 + n, 4).half()], tolerance=2e-3

@@ -133,6 +133,30 @@ case(
     kernels=1,
 )
 case(
+    "places_of_a_mask_filled",  # with a number that is not zero
+    lambda self, x, at: x.gt(0).index_fill(1, at[:2], 3) * 3,
+    lambda n: [r(4 + n, 9), torch.tensor([4, 0, 1])],
+    kernels=1,
+)
+case(
+    "places_filled_from_the_end",
+    lambda self, x, at: x.index_fill(1, at[:2] - 2, -2.0),
+    lambda n: [r(4 + n, 9), torch.tensor([4, 0, 1])],
+    kernels=1,
+)
+case(
+    "places_filled_with_a_fraction",
+    lambda self, x, at: x.long().index_fill(1, at[:2], -2.5) * 2,
+    lambda n: [r(4 + n, 9), torch.tensor([4, 0, 1])],
+    kernels=1,
+)
+case(
+    "places_filled_below_zero",  # which wraps around
+    lambda self, x, at: x.to(torch.uint8).index_fill(1, at[:2], -2).float(),
+    lambda n: [r(4 + n, 9).abs(), torch.tensor([4, 0, 1])],
+    kernels=1,
+)
+case(
     "scattered",
     lambda self, x, at, new: x.scatter(1, at[:, :3], new[:, :3]),
     lambda n: [r(4 + n, 9), _places(n), r(4 + n, 4)],

@@ -25,6 +25,19 @@ case(
     lambda self, x, y: torch.cat([x, -y, x * y[:, : x.shape[1]]], 1),
     lambda n: [r(4 + n, 10), r(4 + n, 13)],
 )
+case(
+    "split_to_a_row",  # of a size that is computed, and one
+    lambda self, x, y: torch.minimum(torch.tensor_split(x, 2, 1)[1], y),
+    lambda n: [r(3 + n, 2, 5), r(3 + n, 4, 5)],
+    kernels=1,
+)
+case(
+    "reshaped_to_a_row",
+    lambda self, x: torch.cumsum(x.reshape(-1, 6), 0) * 2.0,
+    lambda n: [r(2, 3)],
+    kernels=1,
+    steps=(0,),
+)
 case("stacked", lambda self, x, y: torch.stack([x, y], -1), lambda n: [r(4 + n, 10), r(4 + n, 10)])
 case("flipped", lambda self, x: x.flip(-1) + x, lambda n: [r(4, 19 + n)])
 case(
