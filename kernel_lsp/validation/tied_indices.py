@@ -40,6 +40,9 @@ _CHOOSING: dict[str, bool | None] = {
     "aten.sort.stable": None,
 }
 
+#: how often at most the module runs with other choices
+_TIMES = 8
+
 
 @dataclass
 class _Choice:
@@ -166,6 +169,100 @@ def part(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> bool:
     values = first.exact.values
     chosen, best = (values.gather(-1, one.indices) for one in (first, first.exact))
     return bool(((chosen == best) | _near(chosen, best, share)).all())
+
+
+def otherwise(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> list[list[torch.Tensor]]:
+    """Eager's results where each choice takes other elements that are equal to its own within rounding; none where it has no such.
+
+    As many times as it takes to choose each element once, ``_TIMES`` at most. Choices that follow from one that is changed are made as ever.
+
+    Raises:
+        torch.OutOfMemoryError: as in ``settled``.
+    """
+    try:
+        choices = _choices(oracle, tree, reference, train, "strict")[0].found
+        tied = dict[int, torch.Tensor]()
+        for number, one in enumerate(choices):
+            if not one.after & tied.keys() and (free := _equal_to_the_last(one)) is not None:
+                tied[number] = free
+        found = []
+        for time in range(min(max((_times(choices[n], free) for n, free in tied.items()), default=0), _TIMES)):
+            others = {n: _others(choices[n], free, time) for n, free in tied.items()}
+            with _Choosing(choices, others):
+                found.append(tensors_of(oracle.eager(tree, train)))
+        return found
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # as in ``settled``, or what follows refuses other indices
+        return []
+
+
+def _equal_to_the_last(choice: _Choice) -> torch.Tensor | None:
+    """Which elements [..., n] are equal to the last of the chosen within rounding, in rows where one of them is not chosen; None without such."""
+    right = choice.exact
+    if right is None or choice.follows or not (share := _allowed(choice)):
+        return None
+    values, taken = right.values, choice.indices
+    if not values.dtype.is_floating_point or taken.shape[-1] == values.shape[-1]:
+        return None
+    chosen = values.gather(-1, taken)
+    is_taken = torch.zeros_like(values, dtype=torch.bool).scatter(-1, taken, True)
+    largest = chosen.sum(-1) / chosen.shape[-1] >= torch.where(is_taken, 0, values).sum(-1) / (~is_taken).sum(-1)
+    at = torch.where(largest, chosen.argmin(-1), chosen.argmax(-1))[..., None]  # the one that was just chosen
+    last = chosen.gather(-1, at)
+    free = _near(values, last.expand_as(values), share)
+    if right.moved is not None:
+        free |= (values - last).abs() <= compare.FACTOR * (right.moved + right.moved.gather(-1, taken.gather(-1, at)))
+    if choice.promised:
+        equal = _same(choice.values, choice.values.gather(-1, taken.gather(-1, at)))
+        free &= is_taken | ~(equal & _same(values, last))
+    free &= (free & ~is_taken).any(-1, keepdim=True)
+    return free if bool(free.any()) else None
+
+
+def _times(choice: _Choice, free: torch.Tensor) -> int:
+    """How often others have to be taken until each of the ``free`` elements (_equal_to_the_last) was chosen."""
+    offered, places = _offered(choice, free)
+    return int((offered.sum(-1, keepdim=True) / places.clamp_min(1)).ceil().max())
+
+
+def _others(choice: _Choice, free: torch.Tensor, time: int) -> torch.Tensor:
+    """Indices in the shape of the result, with the ``free`` among them exchanged for others that are, others each ``time``."""
+    taken = choice.indices
+    k = taken.shape[-1]
+    offered, places = _offered(choice, free)
+    count = offered.sum(-1, keepdim=True).clamp_min(1)
+    turn = (offered.cumsum(-1) - 1 - time * places) % count
+    order = torch.where(offered, turn / count, 3.0)  # the lowest k are taken: first what no other is equal to
+    ranks = torch.arange(k, device=taken.device, dtype=order.dtype).expand(taken.shape) - k
+    order = order.scatter(-1, taken, torch.where(free.gather(-1, taken), 2.0, ranks))
+    return choice.back(order.argsort(dim=-1, stable=True)[..., :k], choice.result)
+
+
+def _offered(choice: _Choice, free: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(which of the ``free`` elements were not chosen, how many of each row were)."""
+    taken = choice.indices
+    return free & ~torch.zeros_like(free).scatter(-1, taken, True), free.gather(-1, taken).sum(-1, keepdim=True)
+
+
+class _Choosing(TorchDispatchMode):
+    """Has operators that choose elements choose ``others``: the number of the choice → indices in the shape of its result."""
+
+    def __init__(self, choices: list[_Choice], others: dict[int, torch.Tensor]) -> None:
+        super().__init__()
+        self._choices, self._others, self._count = choices, others, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if str(func) not in _CHOOSING:
+            return out
+        number, self._count = self._count, self._count + 1
+        if (indices := self._others.get(number)) is None:
+            return out
+        if isinstance(out, torch.Tensor):
+            return indices
+        choice = self._choices[number]
+        return choice.back(choice.values.gather(-1, choice.last(indices)), out[0]), indices
 
 
 def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
