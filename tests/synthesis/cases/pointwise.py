@@ -179,3 +179,11 @@ case(
     lambda n: [r(6 + n, 33) * 5, r(33) * 1e6],
     kernels=1,
 )
+
+# vmap divides by a number in the tensors' dtype.
+case(
+    "number_under_vmap",
+    lambda self, x: torch.vmap(lambda row: torch.exp(-row.pow(2).sum() / 2))(x),
+    lambda n: [r(3 + n, 5)],
+    kernels=1,
+)
