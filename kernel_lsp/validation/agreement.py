@@ -240,7 +240,9 @@ def but_for_choices(
         return found
     triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
     taken = [_undecided(*three) for three in triples]
-    parted = any(one is not mine for one, (mine, *_) in zip(taken, triples, strict=True))  # else the module need not run
+    parted = any(
+        one is not mine for one, (mine, *_) in zip(taken, triples, strict=True)
+    )  # else the module need not run
     if not parted or not tied_indices.part(referee.oracle, tree, reference, train):
         others = tied_indices.otherwise(referee.oracle, tree, reference, train)
         others += undecided_sides.otherwise(referee.oracle, tree, reference, train)

@@ -95,7 +95,9 @@ class Descent:
         if isinstance(first, torch.Tensor):
             return None if (found := self.places(first)) is None else _called(name, found, args, kwargs)
         known = [self.places(t) for t in first]
-        parts = [torch.full(t.shape, -1, device=t.device) if p is None else p for t, p in zip(first, known, strict=True)]
+        parts = [
+            torch.full(t.shape, -1, device=t.device) if p is None else p for t, p in zip(first, known, strict=True)
+        ]
         return None if all(p is None for p in known) else _called(name, parts, args, kwargs)
 
     def _keep(self, tensor: torch.Tensor, places: torch.Tensor) -> None:

@@ -89,7 +89,13 @@ def _reach(mine: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
 def _decides(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     name = str(func).split(".")[1].removesuffix("_")
     rounds = name == "div" and kwargs.get("rounding_mode") is not None
-    whole = name == "_to_copy" and kwargs.get("dtype") in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+    whole = name == "_to_copy" and kwargs.get("dtype") in (
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+    )
     return name in _DECIDING or rounds or whole
 
 

@@ -147,7 +147,9 @@ class Mixed(torch.nn.Module):
 
     def forward(self, x):
         weights, chosen = (x / 3).softmax(-1).topk(2)
-        return (weights[..., None] * EXPERTS.to(x.dtype)[chosen]).sum(1), torch.nn.functional.one_hot(chosen, 4).sum((0, 1))
+        return (weights[..., None] * EXPERTS.to(x.dtype)[chosen]).sum(1), torch.nn.functional.one_hot(chosen, 4).sum(
+            (0, 1)
+        )
 
 
 def mixed_otherwise(x, chosen):

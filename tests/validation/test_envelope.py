@@ -77,6 +77,7 @@ def test_a_kernel_that_takes_float64_and_rounds_it_to_float32_is_wrong(validate)
     assert verdict["status"] == "wrong", verdict
     assert verdict["reason"].startswith("with module and inputs converted to float64: output[")
 
+
 #: hands out a view of a parameter beside what it computes, as for an input that is missing
 MISSING = """
 class Missing(nn.Module):
@@ -112,9 +113,10 @@ def test_a_result_that_is_a_view_of_a_parameter_requires_no_gradient_where_that_
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
 
 
-def test_a_result_that_requires_gradients_by_itself_is_not_called_detached(validate):
+def test_a_result_that_requires_gradients_where_the_modules_does_not_is_not_called_detached(validate):
     spoiled = MISSING_KERNEL.replace(
-        "return y, self", "return y.requires_grad_(torch.is_grad_enabled()), self"
+        "            return super().forward(x)\n        if x.dtype",
+        "            y, empty = super().forward(x)\n            return y, empty + 0 * x.sum()\n        if x.dtype",
     )
     verdict = validate(MISSING, "Missing", spoiled)["verdict"]
-    assert verdict["status"] == "wrong" and "its output requires them, too" in verdict["reason"]
+    assert verdict["status"] == "wrong" and "x alone its output requires them, too" in verdict["reason"]

@@ -248,7 +248,11 @@ def test_of_several_nan_topk_may_choose_any_and_argmax_the_first():
         (lambda v: torch.stack([v.argmax(), v.argmin()]).int(), [1, 4], [3, 4]),
         (lambda v: torch.stack([v, v * 2], 1).max(0)[1][None] + 10, [[11, 12]], [[1, 12]]),
         (lambda v: v.topk(3)[1][[2, 0, 1]], [3, 1, 2], [3, 1, 1]),
-        (lambda v: v.new_zeros(3, dtype=torch.long).index_fill(0, torch.tensor(1), 4) + v.argmax(), [2, 6, 2], [2, 5, 2]),
+        (
+            lambda v: v.new_zeros(3, dtype=torch.long).index_fill(0, torch.tensor(1), 4) + v.argmax(),
+            [2, 6, 2],
+            [2, 5, 2],
+        ),
     ],
 )
 def test_indices_in_other_places_or_with_a_number_added(how, other, wrong):
@@ -260,7 +264,9 @@ def test_indices_in_other_places_or_with_a_number_added(how, other, wrong):
 
 def test_of_two_choices_the_second_has_a_tolerance_where_it_does_not_follow_from_the_first():
     x = torch.tensor([[1.0, 1.0], [5.0, 5.000001]])
-    scale = torch.tensor([1.0, 1.0 + 1e-9], dtype=torch.float64)  # in float64 the second is the largest, in float32 both are
+    scale = torch.tensor(
+        [1.0, 1.0 + 1e-9], dtype=torch.float64
+    )  # in float64 the second is the largest, in float32 both are
 
     def apart(v):
         first = (v[0] * scale.to(v.dtype)).argmax()
