@@ -30,6 +30,27 @@ def _affine(x: Value, weight: Operand | None, bias: Operand | None, out: torch.d
     return Value(x.op, x.shape, out, x.name)
 
 
+def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Elements of a channel; of one alone torch gives no statistics."""
+    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),)
+
+
+def _if_asked(args: Any, fake: Any) -> tuple[sympy.Expr, ...]:
+    """``_of_a_channel`` where statistics are the input's: torch raises for one element."""
+    return _of_a_channel(args, fake) if args[5] else ()
+
+
+def _of_an_instance(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Positions of an instance, where statistics are the input's: torch raises for one."""
+    return (numel(args[0].shape[2:]),) if args[5] else ()
+
+
+def _of_a_group(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Elements of all groups of one place, where each group has one channel: torch raises for one."""
+    shape = args[0].shape
+    return (numel((shape[0], *shape[2:])),) if shape[1] == args[1] else ()
+
+
 @lowers(
     "aten.layer_norm",
     about="Layer norm",
@@ -101,6 +122,7 @@ def rms_norm(
 @lowers(
     "aten.group_norm",
     formula="group_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias, per group of channels",
+    not_one=_of_a_group,
 )
 def group_norm(
     x: Value,
@@ -147,6 +169,7 @@ def _per_channel(v: Value | None, positions: int) -> Value | None:
     "aten.instance_norm",
     about="Instance norm; not where it updates running statistics",
     formula="instance_norm(v) = (v - mean(v)) * rsqrt(var(v) + eps), per channel",
+    not_one=_of_an_instance,
 )
 def instance_norm(
     x: Value,
@@ -180,7 +203,11 @@ def instance_norm(
     return value
 
 
-@lowers("aten.batch_norm", formula="batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel")
+@lowers(
+    "aten.batch_norm",
+    formula="batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel",
+    not_one=_if_asked,
+)
 def batch_norm(
     x: Value,
     weight: Value | None,
@@ -231,11 +258,6 @@ def batch_norm_for_inference(
 ) -> list[Value]:
     """What torch.export makes of ``batch_norm`` in a forward that changes a tensor in place; what it saves for backward is empty."""
     return [_by_running_statistics(x, weight, bias, mean, var, eps, out)]
-
-
-def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
-    """Elements of a channel; of one alone torch gives no statistics."""
-    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),)
 
 
 @lowers(
