@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+import torch
+
 #: calls that make a Python number of a tensor
 _TAKES_OUT = frozenset(["item", "tolist", "int", "float", "bool"])
 _DECIDE = "Choose between the results with torch.where, or decide before the module is called."
@@ -14,6 +16,7 @@ _WHOLE = (
 )
 _REPEAT = "Make the number of steps an argument or a setting, or leave the loop outside the module."
 _CHECK = "Check it before the module is called."
+_UNCHECKED = "Give it validate_args=False."
 _KEEP = "Take sizes from shapes, keep the value a tensor, or pass the number to forward as an argument."
 _DECIDING: tuple[tuple[str, type[ast.If | ast.While | ast.Assert], str], ...] = (
     ("if", ast.If, _DECIDE),
@@ -55,7 +58,18 @@ def described(path: str, line: int) -> Told | None:
         taken = [n for n in ast.walk(node) if isinstance(n, ast.Call) and _takes_out(n) and n.lineno <= line]
         if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.ClassDef) and taken:
             return Told(f"`{ast.unparse(taken[0])}`, a number out of a tensor", _KEEP)
+    for node in here:
+        if isinstance(node, ast.Call) and _checks_parameters(node):
+            return Told(f"`{ast.unparse(node)}`, which checks the values of its parameters", _UNCHECKED)
     return None
+
+
+def _checks_parameters(call: ast.Call) -> bool:
+    """``Normal(mean, std)``, ``torch.distributions.Normal(mean, std)``: a distribution that looks at what it is given."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    kind = getattr(torch.distributions, name, None)
+    known = isinstance(kind, type) and issubclass(kind, torch.distributions.Distribution)
+    return known and all(keyword.arg != "validate_args" for keyword in call.keywords)
 
 
 def _takes_out(node: ast.AST) -> bool:

@@ -18,6 +18,7 @@ from kernel_lsp.validation import (
     rounding_bounds,
     tf32,
     tied_indices,
+    undecided_sides,
 )
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 #: how many times eager's error may be what it is on these inputs, if it is so large on neighbouring ones
 _LUCK = 30.0
 #: said where a check can tell nothing of the numbers
-UNDECIDED = "values for which rounding decides what the module chooses, and eager's own results differ from float64's"
+UNDECIDED = "values for which rounding decides what the module chooses"
 
 
 def compared(
@@ -231,20 +232,49 @@ def but_for_choices(
 ) -> compare.Comparison:
     """A result that turns on which of equal elements the module chooses (a router's, at tiny values) is but held to its size.
 
-    So it is where eager and float64 choose otherwise, and eager's error is such that an answer of zeros would pass. Of integers it is each element in which they differ, and where a third differs all.
+    So it is where eager and float64 choose otherwise, and eager's error is such that an answer of zeros would pass. Of integers it is each
+    element in which they differ, and where a third differs all. Where they choose alike it is what another choice changes that is as good,
+    or another side of a bound that rounding may take.
     """
     if reference.exact is None or reference.exact is reference.eager or not math.isfinite(found.error):
         return found
     triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
     taken = [_undecided(*three) for three in triples]
-    if all(one is mine for one, (mine, *_) in zip(taken, triples, strict=True)):  # then the module need not run again
-        return found
-    if not tied_indices.part(referee.oracle, tree, reference, train):
-        return found
+    parted = any(
+        one is not mine for one, (mine, *_) in zip(taken, triples, strict=True)
+    )  # else the module need not run
+    if not parted or not tied_indices.part(referee.oracle, tree, reference, train):
+        others = tied_indices.otherwise(referee.oracle, tree, reference, train)
+        others += undecided_sides.otherwise(referee.oracle, tree, reference, train)
+        shapes = [eager.shape for _, eager, _ in triples]
+        if not others or any([t.shape for t in other] != shapes for other in others):
+            return found
+        taken = [
+            _if_chosen_otherwise(mine, eager, list(other))
+            for (mine, eager, _), *other in zip(triples, *others, strict=True)
+        ]
     second = compared(referee, filled(out, taken), reference, tree=tree, train=train)
     if second.passed:
         referee.progress.limits.append(UNDECIDED)
     return second if second.passed else found
+
+
+def _if_chosen_otherwise(mine: torch.Tensor, eager: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
+    """A candidate's result with eager's elements where one of ``others``, by another choice, has another, and its own is no larger than all.
+
+    Integers have to be among the elements of one of them.
+    """
+    known = [eager.to(mine.device), *(other.to(mine.device) for other in others)]
+    eager = known[0]
+    free = torch.zeros_like(eager, dtype=torch.bool)
+    for other in known[1:]:
+        free |= ~((eager == other) | ((eager != eager) & (other != other)))
+    if mine.is_floating_point() or mine.is_complex():
+        sizes = [torch.where(torch.isfinite(t), t.abs(), 0) for t in known if t.numel()]
+        free &= mine.abs() <= compare.FACTOR * max((float(size.max()) for size in sizes), default=0.0)
+    elif mine.dtype is not torch.bool:
+        free &= torch.isin(mine, torch.cat([t.reshape(-1) for t in known]))
+    return torch.where(free, eager, mine)
 
 
 def _undecided(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

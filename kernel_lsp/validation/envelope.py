@@ -106,7 +106,7 @@ def _required(
         with referee.asking(request, (*tree, cotangents), (reference.eager, asked.eager), names) as answer:
             message, result, seconds = answer.message, answer.tree, answer.seconds
             if message["requires"] != asked.requires:
-                detached = any(asked.requires)
+                detached = any(theirs > mine for theirs, mine in zip(asked.requires, message["requires"], strict=False))
                 reason = "its output is detached, the module's is not" if detached else "its output requires them, too"
                 raise referee.failed("wrong", step.name, f"{where} {reason}")
             out, got = result if isinstance(result, (tuple, list)) and len(result) == 2 else (None, None)

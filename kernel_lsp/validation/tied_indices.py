@@ -7,8 +7,10 @@ moved those two values by: a row's largest value may be a sum near zero of numbe
 its rounding, too; then two such results may differ. Where nothing was rounded on the way to the values nothing is allowed, and where
 torch promises the first of equal elements, elements that are equal in both precisions are no choice.
 
-What is chosen after a choice may depend on it. From the first choice on in which eager and float64 differ, float64's values may be other
-numbers: later choices are held to eager's own values, without a tolerance.
+A result may also hold such indices in other places, beside others, or with a number added to each (index_descent.py).
+
+What is chosen after a choice may depend on it. Where a choice's values follow from one in which eager and float64 differ, float64's values
+may be other numbers: such a choice is held to eager's own values, without a tolerance.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_lsp.validation import chunks, compare, rounded_products
+from kernel_lsp.validation.index_descent import Descent
 from kernel_lsp.validation.rounded import Rounded
 from kernel_lsp.validation.trees import filled, tensors_of
 
@@ -37,6 +40,9 @@ _CHOOSING: dict[str, bool | None] = {
     "aten.sort.stable": None,
 }
 
+#: how often at most the module runs with other choices
+_TIMES = 8
+
 
 @dataclass
 class _Choice:
@@ -45,7 +51,8 @@ class _Choice:
     ``result``: as it was given, not a copy. ``promised``: whether that is the first of equal elements. ``rounded``: whether ``values`` were
     (rounded.py). ``explained``: the relative error of ``values`` that the precision explains which was asked for. ``moved``: by how much
     rounding moves each value at most, like ``values``; None where that is not known.
-    ``exact``: the same choice in float64. ``follows``: it comes after a choice in which eager and float64 differ.
+    ``exact``: the same choice in float64. ``after``: the numbers of the choices that the values follow from. ``follows``: in one of them
+    eager and float64 differ. ``first``: of the places that stand for its elements (Descent).
     """
 
     operator: str
@@ -58,7 +65,9 @@ class _Choice:
     explained: float = 0.0
     moved: torch.Tensor | None = None
     exact: _Choice | None = None
+    after: frozenset[int] = frozenset()
     follows: bool = False
+    first: int = 0
 
     def last(self, result: torch.Tensor) -> torch.Tensor:
         """A result of this call's, or one with as many elements, as int64 [..., k]."""
@@ -81,10 +90,12 @@ class _Watching(TorchDispatchMode):
         super().__init__()
         self.found: list[_Choice] = []
         self.rounded = Rounded()
+        self.descent = Descent()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
+        self.descent.note(func, args, kwargs, out)
         if str(func) in _CHOOSING:
             declared = [a.name for a in func._schema.arguments]
             given = {a.name: a.default_value for a in func._schema.arguments}
@@ -100,6 +111,8 @@ class _Watching(TorchDispatchMode):
             rounded = given["self"] in self.rounded
             one = _Choice(str(func), values, result, dim, result, promised, rounded)
             one.indices = one.last(result.clone())
+            one.after = self.descent.follows(given["self"])
+            one.first = self.descent.chosen(len(self.found), result)
             self.found.append(one)
         self.rounded.note(func, args, kwargs, out)
         return out
@@ -120,7 +133,7 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
     if not differ:
         return out
     try:
-        choices, results = _choices(referee.oracle, tree, reference, train, referee.held_to)
+        watched, results = _choices(referee.oracle, tree, reference, train, referee.held_to)
     except torch.OutOfMemoryError:
         raise
     except Exception:  # the module runs under no mode of torch's, or not now: then nothing is known of its indices
@@ -128,15 +141,15 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
     if len(results) != len(theirs):
         return out
     for i in differ:
-        for choice in choices:
+        for choice in watched.found:
             if choice.indices.numel() == theirs[i].numel() and torch.equal(
                 choice.back(choice.indices, theirs[i]), theirs[i]
             ):
                 mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice)
                 break
-            if torch.equal(results[i], theirs[i]) and (at := _places(choice.result, results[i])) is not None:
-                mine[i] = _part_with_eagers(mine[i].to(theirs[i].device), at, choice)
-                break
+        else:
+            if torch.equal(results[i], theirs[i]) and (at := watched.descent.places(results[i])) is not None:
+                mine[i] = _moved_with_eagers(mine[i].to(theirs[i].device), theirs[i], at, watched.found)
     if any(_differ(mine[i], before) for i, before in zip(differ, (tensors_of(out)[i] for i in differ), strict=True)):
         referee.progress.limits.append(OTHERS)
     return filled(out, mine)
@@ -145,7 +158,7 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
 def part(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> bool:
     """Whether eager and float64 part at a choice between elements that are equal within rounding, and at no other before."""
     try:
-        choices, _ = _choices(oracle, tree, reference, train, "strict")
+        choices = _choices(oracle, tree, reference, train, "strict")[0].found
     except torch.OutOfMemoryError:
         raise
     except Exception:  # as in ``settled``
@@ -154,6 +167,100 @@ def part(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> bool:
     if (first := next(parted, None)) is None or first.exact is None or not (share := _allowed(first)):
         return False
     return bool(_as_good(first.exact, first.indices, first.exact.indices, share).all())
+
+
+def otherwise(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> list[list[torch.Tensor]]:
+    """Eager's results where each choice takes other elements that are equal to its own within rounding; none where it has no such.
+
+    As many times as it takes to choose each element once, ``_TIMES`` at most. Choices that follow from one that is changed are made as ever.
+
+    Raises:
+        torch.OutOfMemoryError: as in ``settled``.
+    """
+    try:
+        choices = _choices(oracle, tree, reference, train, "strict")[0].found
+        tied = dict[int, torch.Tensor]()
+        for number, one in enumerate(choices):
+            if not one.after & tied.keys() and (free := _equal_to_the_last(one)) is not None:
+                tied[number] = free
+        found = []
+        for time in range(min(max((_times(choices[n], free) for n, free in tied.items()), default=0), _TIMES)):
+            others = {n: _others(choices[n], free, time) for n, free in tied.items()}
+            with _Choosing(choices, others):
+                found.append(tensors_of(oracle.eager(tree, train)))
+        return found
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # as in ``settled``, or what follows refuses other indices
+        return []
+
+
+def _equal_to_the_last(choice: _Choice) -> torch.Tensor | None:
+    """Which elements [..., n] are equal to the last of the chosen within rounding, in rows where one of them is not chosen; None without such."""
+    right = choice.exact
+    if right is None or choice.follows or not (share := _allowed(choice)):
+        return None
+    values, taken = right.values, choice.indices
+    if not values.dtype.is_floating_point or taken.shape[-1] == values.shape[-1]:
+        return None
+    chosen = values.gather(-1, taken)
+    is_taken = torch.zeros_like(values, dtype=torch.bool).scatter(-1, taken, True)
+    largest = chosen.sum(-1) / chosen.shape[-1] >= torch.where(is_taken, 0, values).sum(-1) / (~is_taken).sum(-1)
+    at = torch.where(largest, chosen.argmin(-1), chosen.argmax(-1))[..., None]  # the one that was just chosen
+    last = chosen.gather(-1, at)
+    free = _near(values, last.expand_as(values), share)
+    if right.moved is not None:
+        free |= (values - last).abs() <= compare.FACTOR * (right.moved + right.moved.gather(-1, taken.gather(-1, at)))
+    if choice.promised:
+        equal = _same(choice.values, choice.values.gather(-1, taken.gather(-1, at)))
+        free &= is_taken | ~(equal & _same(values, last))
+    free &= (free & ~is_taken).any(-1, keepdim=True)
+    return free if bool(free.any()) else None
+
+
+def _times(choice: _Choice, free: torch.Tensor) -> int:
+    """How often others have to be taken until each of the ``free`` elements (_equal_to_the_last) was chosen."""
+    offered, places = _offered(choice, free)
+    return int((offered.sum(-1, keepdim=True) / places.clamp_min(1)).ceil().max())
+
+
+def _others(choice: _Choice, free: torch.Tensor, time: int) -> torch.Tensor:
+    """Indices in the shape of the result, with the ``free`` among them exchanged for others that are, others each ``time``."""
+    taken = choice.indices
+    k = taken.shape[-1]
+    offered, places = _offered(choice, free)
+    count = offered.sum(-1, keepdim=True).clamp_min(1)
+    turn = (offered.cumsum(-1) - 1 - time * places) % count
+    order = torch.where(offered, turn / count, 3.0)  # the lowest k are taken: first what no other is equal to
+    ranks = torch.arange(k, device=taken.device, dtype=order.dtype).expand(taken.shape) - k
+    order = order.scatter(-1, taken, torch.where(free.gather(-1, taken), 2.0, ranks))
+    return choice.back(order.argsort(dim=-1, stable=True)[..., :k], choice.result)
+
+
+def _offered(choice: _Choice, free: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(which of the ``free`` elements were not chosen, how many of each row were)."""
+    taken = choice.indices
+    return free & ~torch.zeros_like(free).scatter(-1, taken, True), free.gather(-1, taken).sum(-1, keepdim=True)
+
+
+class _Choosing(TorchDispatchMode):
+    """Has operators that choose elements choose ``others``: the number of the choice → indices in the shape of its result."""
+
+    def __init__(self, choices: list[_Choice], others: dict[int, torch.Tensor]) -> None:
+        super().__init__()
+        self._choices, self._others, self._count = choices, others, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if str(func) not in _CHOOSING:
+            return out
+        number, self._count = self._count, self._count + 1
+        if (indices := self._others.get(number)) is None:
+            return out
+        if isinstance(out, torch.Tensor):
+            return indices
+        choice = self._choices[number]
+        return choice.back(choice.values.gather(-1, choice.last(indices)), out[0]), indices
 
 
 def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -167,8 +274,8 @@ def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
 
 def _choices(
     oracle: Oracle, tree: Any, reference: Reference, train: bool, precision: str
-) -> tuple[list[_Choice], list[torch.Tensor]]:
-    """Each choice of eager's, with the same one in float64 where that runs as a whole; and eager's results, which may be parts of them.
+) -> tuple[_Watching, list[torch.Tensor]]:
+    """What was seen of eager's call, each choice with the same one in float64 where that runs as a whole; and eager's results, which may be parts of them.
 
     ``precision``: that was asked for.
 
@@ -178,13 +285,14 @@ def _choices(
     with _Watching() as eager:
         again = tensors_of(oracle.eager(tree, train))
     if reference.exact is None or reference.exact is reference.eager or not eager.found:
-        return eager.found, again
+        return eager, again
     with _Watching() as wide:
         oracle.exact(tree, train, reference.drawn)
     if [(one.operator, one.values.shape) for one in eager.found] != [
         (one.operator, one.values.shape) for one in wide.found
     ]:
-        return [], again
+        eager.found = []
+        return eager, again
     for sample in range(len(rounded_products.FACTORS) if precision != "strict" else 0):
         with rounded_products.rounding(precision, sample), _Watching() as rounded:
             oracle.exact(tree, train, reference.drawn)
@@ -192,12 +300,14 @@ def _choices(
         for one, values, error in zip(wide.found, pairs[0], compare.each_error(*pairs), strict=True):
             one.explained = max(one.explained, min(error, rounded_products.MOST))
             one.moved = _farther(one, values)
-    follows = False
-    for one, exact in zip(eager.found, wide.found, strict=True):
+    differ = set[int]()
+    for number, (one, exact) in enumerate(zip(eager.found, wide.found, strict=True)):
         exact.moved = _farther(exact, one.values)
-        one.exact, one.follows = None if follows else exact, follows
-        follows = follows or not torch.equal(one.indices, exact.indices)
-    return eager.found, again
+        one.follows = bool(one.after & differ)
+        one.exact = None if one.follows else exact
+        if not torch.equal(one.indices, exact.indices):
+            differ.add(number)
+    return eager, again
 
 
 def _farther(exact: _Choice, values: torch.Tensor) -> torch.Tensor | None:
@@ -215,16 +325,20 @@ def _farther(exact: _Choice, values: torch.Tensor) -> torch.Tensor | None:
     return moved if exact.moved is None else torch.maximum(exact.moved, moved)
 
 
-def _places(whole: torch.Tensor, part: torch.Tensor) -> torch.Tensor | None:
-    """Where the elements of a view lie in the flattened ``whole``, with the view's shape; None where it is no part of it."""
-    memory = part.untyped_storage()
-    if part.dtype is not whole.dtype or memory._cdata != whole.untyped_storage()._cdata or part.numel() == 0:
-        return None
-    places = torch.full((memory.nbytes() // part.itemsize,), -1, device=part.device)
-    order = torch.arange(whole.numel(), device=part.device).reshape(whole.shape)
-    places.as_strided(whole.shape, whole.stride(), whole.storage_offset()).copy_(order)
-    found = places.as_strided(part.shape, part.stride(), part.storage_offset())
-    return None if bool((found < 0).any()) else found
+def _moved_with_eagers(
+    mine: torch.Tensor, eagers: torch.Tensor, places: torch.Tensor, choices: list[_Choice]
+) -> torch.Tensor:
+    """A candidate's result with eager's elements where it holds indices that are as good. ``places``: of each element (Descent.places)."""
+    mine = mine.clone()
+    for choice in choices:
+        here = (places >= choice.first) & (places < choice.first + choice.result.numel())
+        if not bool(here.any()):
+            continue
+        at = places[here] - choice.first
+        added = eagers[here].long() - choice.back(choice.indices, choice.result).reshape(-1)[at].long()
+        found = _part_with_eagers(mine[here].long() - added, at, choice) + added
+        mine[here] = found.to(mine.dtype)
+    return mine
 
 
 def _part_with_eagers(mine: torch.Tensor, places: torch.Tensor, choice: _Choice) -> torch.Tensor:

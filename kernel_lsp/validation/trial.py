@@ -300,6 +300,8 @@ class Trial:
             with mode, poisoned, self._words_of_cuda(), chosen, rounding, envelopes as holding:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
+                outputs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
+                requires = [t.requires_grad for t in outputs]  # a view of a parameter does again once that does
                 result = (out, trial_calls.gradients(self.module, out, wanted, cotangents)) if grad_mode else out
             if used_streams is not None:
                 joined = used_streams.joined()
@@ -314,9 +316,8 @@ class Trial:
                 trial_calls.count_a_change(self.module)
             self.launches.muted = self.launches.graphs.muted = False
             self.launches.streams = None
-        outputs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
         answer: dict[str, Any] = {
-            "requires": [t.requires_grad for t in outputs],
+            "requires": requires,
             "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
             "launches": self.launches.graphs.launches(self.launches.count),
             "envelope": holding[0] if holding else 0,

@@ -140,3 +140,70 @@ def test_the_precision_is_what_a_kernel_was_held_to_however_large_its_error(held
     progress = SimpleNamespace(error=7e-3, eager_error=7e-3, beyond=False)
     referee = SimpleNamespace(inputs=inputs, module=torch.nn.Linear(2, 2), progress=progress, held_to=held_to)
     assert agreement.precision(referee) == said
+
+
+class Mixed(torch.nn.Module):
+    """The sum of two experts, and how often each is chosen; of the scores in ``x``, and of ``y``, which nothing is chosen by."""
+
+    def forward(self, x):
+        weights, chosen = (x / 3).softmax(-1).topk(2)
+        return (weights[..., None] * EXPERTS.to(x.dtype)[chosen]).sum(1), torch.nn.functional.one_hot(chosen, 4).sum(
+            (0, 1)
+        )
+
+
+def mixed_otherwise(x, chosen):
+    weights = (x / 3).softmax(-1).gather(-1, chosen)
+    return (weights[..., None] * EXPERTS[chosen]).sum(1), torch.nn.functional.one_hot(chosen, 4).sum((0, 1))
+
+
+def test_where_eager_and_float64_choose_alike_another_of_equal_experts_is_as_good():
+    x = torch.tensor([[3.0, 1.0, 1.0, 1.0], [5.0, 4.0, 1.0, 0.0]])
+    x[0, 1:] += 1e-6 * torch.tensor([2.0, 1.0, 0.0])
+    for other, good in (([[0, 3], [0, 1]], True), ([[0, 1], [0, 2]], False), ([[1, 3], [0, 1]], False)):
+        out = mixed_otherwise(x, torch.tensor(other))
+        passed, limits = compared_at_a_choice(Mixed(), x, out)
+        assert (passed, limits) == (good, [agreement.UNDECIDED] if good else []), other
+
+
+def test_beside_such_a_choice_all_else_is_held_to():
+    x = torch.tensor([[3.0, 1.0, 1.0, 1.0], [5.0, 4.0, 1.0, 0.0]])
+    x[0, 1:] += 1e-6 * torch.tensor([2.0, 1.0, 0.0])
+    values, counts = mixed_otherwise(x, torch.tensor([[0, 3], [0, 1]]))
+    for spoiled in (
+        (values + torch.tensor([[0.0], [0.1]]), counts),
+        (values + torch.tensor([[9.0], [0.0]]), counts),
+        (values, counts * torch.tensor([1, 1, 1, 9])),
+        (values, counts - torch.tensor([1, 0, 0, 0])),
+    ):
+        assert compared_at_a_choice(Mixed(), x, spoiled) == (False, [])
+
+
+class Sampled(torch.nn.Module):
+    """As NeRF samples along a ray: the places of ``n`` numbers among running sums, with a jump where a step is short; [b, k] → [b, n]."""
+
+    def __init__(self, n) -> None:
+        super().__init__()
+        self.n = n
+
+    def forward(self, x):
+        sums = (x / x.sum(-1, keepdim=True)).cumsum(-1)
+        u = torch.linspace(0, 1, self.n, dtype=x.dtype).expand(len(x), self.n).contiguous()
+        return x.gather(-1, torch.searchsorted(sums, u, right=True).clamp(max=x.shape[-1] - 1))
+
+
+def test_another_side_of_a_bound_that_rounding_decides_is_as_good():
+    x = torch.tensor([[1.0, 2.0, 5.0, 2.0]])
+    right = Sampled(11)(x)  # 0.3 is a running sum but for rounding, 0.5 is far from any
+    for at, taken, good in ((3, 2.0, True), (5, 2.0, False), (3, 60.0, False)):
+        other = right.index_fill(1, torch.tensor(at), taken)
+        assert compared_at_a_choice(Sampled(11), x, other) == (good, [agreement.UNDECIDED] if good else []), (at, taken)
+
+
+def test_where_nothing_was_rounded_a_bound_decides():
+    class Steps(torch.nn.Module):
+        def forward(self, x):
+            return torch.where(x < 2, x, 5 * x)
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert compared_at_a_choice(Steps(), x, torch.tensor([1.0, 2.0, 15.0])) == (False, [])

@@ -76,3 +76,47 @@ def test_a_kernel_that_takes_float64_and_rounds_it_to_float32_is_wrong(validate)
     verdict = validate(SCALE, "Scale", SCALE_KERNEL)["verdict"]
     assert verdict["status"] == "wrong", verdict
     assert verdict["reason"].startswith("with module and inputs converted to float64: output[")
+
+
+#: hands out a view of a parameter beside what it computes, as for an input that is missing
+MISSING = """
+class Missing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.empty = nn.Parameter(torch.ones(8))
+    def forward(self, x):
+        return torch.relu(x), self.empty.expand(4, -1)
+def get_inputs(): return [torch.randn(4, 8)]
+"""
+MISSING_KERNEL = """
+@triton.jit
+def relu_kernel(x_ptr, y_ptr, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < total, other=0.0)
+    tl.store(y_ptr + at, tl.where(x != x, x, tl.maximum(x, 0.0)), mask=at < total)
+
+class MissingTriton(Missing):
+    def forward(self, x):
+        if torch.is_grad_enabled() and (x.requires_grad or self.empty.requires_grad):
+            return super().forward(x)
+        if x.dtype != torch.float32 or self.empty.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        relu_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
+        return y, self.empty.expand(4, -1)
+"""
+
+
+def test_a_result_that_is_a_view_of_a_parameter_requires_no_gradient_where_that_does_not(validate):
+    verdict = validate(MISSING, "Missing", MISSING_KERNEL)["verdict"]
+    assert (verdict["status"], verdict["reason"]) == ("ok", "")
+
+
+def test_a_result_that_requires_gradients_where_the_modules_does_not_is_not_called_detached(validate):
+    spoiled = MISSING_KERNEL.replace(
+        "            return super().forward(x)\n        if x.dtype",
+        "            y, empty = super().forward(x)\n            return y, empty + 0 * x.sum()\n        if x.dtype",
+    )
+    verdict = validate(MISSING, "Missing", spoiled)["verdict"]
+    assert verdict["status"] == "wrong" and "x alone its output requires them, too" in verdict["reason"]

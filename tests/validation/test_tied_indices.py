@@ -238,3 +238,44 @@ def test_of_several_nan_topk_may_choose_any_and_argmax_the_first():
     ):
         found, eager = settled(how, row, torch.tensor(mine), True)
         assert torch.equal(found, eager) == good, mine
+
+
+@pytest.mark.parametrize(
+    ("how", "other", "wrong"),
+    [
+        (lambda v: torch.cat([v.argmax()[None], v.new_full((1,), 7, dtype=torch.long)]), [1, 7], [1, 8]),
+        (lambda v: torch.cat([(v * 0.5).topk(2)[1], v.topk(1)[1]]), [1, 2, 1], [1, 1, 1]),
+        (lambda v: torch.stack([v.argmax(), v.argmin()]).int(), [1, 4], [3, 4]),
+        (lambda v: torch.stack([v, v * 2], 1).max(0)[1][None] + 10, [[11, 12]], [[1, 12]]),
+        (lambda v: v.topk(3)[1][[2, 0, 1]], [3, 1, 2], [3, 1, 1]),
+        (
+            lambda v: v.new_zeros(3, dtype=torch.long).index_fill(0, torch.tensor(1), 4) + v.argmax(),
+            [2, 6, 2],
+            [2, 5, 2],
+        ),
+    ],
+)
+def test_indices_in_other_places_or_with_a_number_added(how, other, wrong):
+    expected = how(ROW / 3)
+    for mine, good in ((other, True), (wrong, False)):
+        found, eager = settled(how, ROW, torch.tensor(mine, dtype=expected.dtype))
+        assert torch.equal(found, eager) == good, mine
+
+
+def test_of_two_choices_the_second_has_a_tolerance_where_it_does_not_follow_from_the_first():
+    x = torch.tensor([[1.0, 1.0], [5.0, 5.000001]])
+    scale = torch.tensor(
+        [1.0, 1.0 + 1e-9], dtype=torch.float64
+    )  # in float64 the second is the largest, in float32 both are
+
+    def apart(v):
+        first = (v[0] * scale.to(v.dtype)).argmax()
+        return torch.stack([first, v[1].argmax()])
+
+    def after(v):
+        first = (v[0] * scale.to(v.dtype)).argmax()
+        return torch.stack([first, (v[1] + first * 0).argmax()])
+
+    for how, good in ((apart, True), (after, False)):
+        found, eager = settled(how, x, torch.tensor([0, 0]))
+        assert torch.equal(found, eager) == good, how.__name__

@@ -87,6 +87,13 @@ def test_the_message_says_where_and_what_to_do(worker: Client, write: Callable[.
         ("y = x * 2 if len(x) and self.on else x\n", 1, "`len(x) and self.on`, which chooses", "(a mask)"),
         ("if x.shape[0] > self.most:\n    x = x[: self.most]\n", 1, "`if x.shape[0] > self.most:`", "(a mask)"),
         ("if x.shape[0] > 0 and x.max() > 0:\n    x = x * 2\n", 1, "`if x.shape", "torch.where"),
+        (
+            "d = torch.distributions.Normal(m, s)\n",
+            1,
+            "`torch.distributions.Normal(m, s)`, which checks",
+            "validate_args=False",
+        ),
+        ("y = Categorical(logits=x).entropy()\n", 1, "`Categorical(logits=x)`, which checks", "validate_args=False"),
         ("for _ in range(n.item()):\n    x = x * 2\n", 1, "`n.item()`, a number", "keep the value a tensor"),
     ],
 )

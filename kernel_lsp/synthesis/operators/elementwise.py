@@ -194,8 +194,19 @@ def clamp(x: Value, low: Any = None, high: Any = None, *, out: torch.dtype) -> V
 @lowers(
     "aten.to", "aten._to_copy", "aten.type_as", "aten.float", "prims.convert_element_type", about="x in another dtype"
 )
-def cast(x: Value, *_: Any, out: torch.dtype, **__: Any) -> Value:
-    """A value of dtype ``out``; to half precision it is rounded where it is stored, not inside the kernel."""
+def cast(x: Operand, *_: Any, out: torch.dtype, **__: Any) -> Value:
+    """A value of dtype ``out``; to half precision it is rounded where it is stored, not inside the kernel.
+
+    ``x`` may be a number, as vmap leaves it: ``_to_copy(2, dtype=torch.float32)``.
+
+    Raises:
+        NotLowered: where it is a size.
+    """
+    if isinstance(x, bool | int | float):
+        given = torch.tensor(x)
+        x = Value(Pointwise("constant", (x,)), (), given.dtype)
+    if not isinstance(x, Value):
+        raise NotLowered("a size in another dtype")
     result = Build.cast(x, out)
     assert isinstance(result, Value)
     if result.dtype == out:

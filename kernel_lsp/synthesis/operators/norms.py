@@ -30,6 +30,21 @@ def _affine(x: Value, weight: Operand | None, bias: Operand | None, out: torch.d
     return Value(x.op, x.shape, out, x.name)
 
 
+def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Elements of a channel; of one alone torch gives no statistics."""
+    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),)
+
+
+def _if_asked(args: Any, fake: Any) -> tuple[sympy.Expr, ...]:
+    """``_of_a_channel`` where statistics are the input's: torch raises for one element."""
+    return _of_a_channel(args, fake) if args[5] else ()
+
+
+def _of_an_instance(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Positions of an instance, where statistics are the input's: torch raises for one."""
+    return (numel(args[0].shape[2:]),) if args[5] else ()
+
+
 @lowers(
     "aten.layer_norm",
     about="Layer norm",
@@ -102,20 +117,12 @@ def rms_norm(
 
 
 def _of_a_group(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
-    """Elements of a group's channel in the batch, as ``torch.nn.functional.group_norm`` counts them: all groups of an example."""
+    """Elements of a group, of all of the batch together: torch raises for one."""
     batch, channels, *positions = args[0].shape
     per_group = quotient(channels, sympy.Integer(args[1]))
-    return () if per_group is None else (numel((batch, per_group, *positions)),)
-
-
-def _of_an_image(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
-    """Places of an instance norm's input, of whose statistics it makes use."""
-    return (numel(args[0].shape[2:]),) if args[5] else ()
-
-
-def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
-    """Elements of a batch norm's channel in training mode."""
-    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),) if args[5] else ()
+    if per_group is None or (per_group.is_number and per_group > 1):
+        return ()
+    return (numel((batch, per_group, *positions)),)
 
 
 @lowers(
@@ -168,7 +175,7 @@ def _per_channel(v: Value | None, positions: int) -> Value | None:
     "aten.instance_norm",
     about="Instance norm; not where it updates running statistics",
     formula="instance_norm(v) = (v - mean(v)) * rsqrt(var(v) + eps), per channel",
-    not_one=_of_an_image,
+    not_one=_of_an_instance,
 )
 def instance_norm(
     x: Value,
@@ -205,7 +212,7 @@ def instance_norm(
 @lowers(
     "aten.batch_norm",
     formula="batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel",
-    not_one=_of_a_channel,
+    not_one=_if_asked,
 )
 def batch_norm(
     x: Value,

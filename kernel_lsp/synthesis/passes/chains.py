@@ -74,6 +74,8 @@ def moved(graph: Graph, completes: dict[Value, Value], chained: dict[Value, Valu
             (view,) = users[root]
             if not isinstance(view.op, View) or not (view.op.map.keeps_order or view.op.map.permutation):
                 break
+            if view in graph.outputs and not view.op.map.keeps_order:
+                break  # torch takes that view, and the result has eager's strides
             root = view
         result[root] = product
     return result

@@ -200,7 +200,7 @@ class Planner:
         try:
             if isinstance(value.op, TorchCall):
                 self._store_call(value)
-            elif viewed and on_host(value, self.completes):
+            elif viewed and value not in self.completes and on_host(value, self.completes):
                 (operand,) = operands(value)
                 self.store(operand, pending, viewed=True)
                 self.append(

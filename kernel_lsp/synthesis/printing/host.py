@@ -127,7 +127,7 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
         printer.operation(operation)
     printer.packs = False
     given = {v: name for name, v in printer.host.parameters if input_of(v).kind == "attribute"}
-    printer.body.append(f"return {returned(graph, plan, printer.variables | given)}")
+    printer.body.append(f"return {returned(graph, plan, printer.variables | given, printer.sizes)}")
     if packs:
         printer.pass_packed([value for place in packs for value in written_by(plan.operations[place])])
     return printer.host

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
 from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.envelope.module_settings import literal
+from kernel_lsp.size_text import python
 
 from ..graph.lowered import Graph
-from ..graph.value import Input, Value, View
+from ..graph.value import Input, Scalar, Value, View
 from ..schedule.plan import HostPlan, TakeView
 from . import named_results
 
 
-def returned(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
+def returned(graph: Graph, plan: HostPlan, variables: dict[Value, str], sizes: dict[sympy.Symbol, str]) -> str:
     """What the host function returns: what forward does, and beside that what attributes become, in their order.
+
+    ``sizes``: Python for each size symbol.
 
     Raises:
         Unwritable: the result holds an object that is no tensor, tuple, named tuple, list, dict or dataclass.
     """
     kept = [(one, graph.output_leaves[one.leaf]) for one in graph.assigned if one.leaf is not None]
     own = graph.output_leaves[: len(graph.output_leaves) - len(kept)]
-    own_text = _returned(graph, [variables[v] if isinstance(v, Value) else literal(v) or repr(v) for v in own])
+    own_text = _returned(graph, [_leaf(leaf, variables, sizes) for leaf in own])
     views = {operation.value for operation in plan.operations if isinstance(operation, TakeView)}
     taken = {_memory(v, views) for v in own if isinstance(v, Value)}
     texts = []
@@ -39,6 +43,13 @@ def returned(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
     if not texts:
         return own_text
     return ", ".join([f"({own_text})" if _is_bare_tuple(graph) else own_text, *texts])
+
+
+def _leaf(leaf: Any, variables: dict[Value, str], sizes: dict[sympy.Symbol, str]) -> str:
+    """A tensor, a number computed from sizes (``return x, height, width``), or a constant."""
+    if isinstance(leaf, Value):
+        return variables[leaf]
+    return python(leaf.expr, sizes) if isinstance(leaf, Scalar) else literal(leaf) or repr(leaf)
 
 
 def _is_bare_tuple(graph: Graph) -> bool:

@@ -334,3 +334,19 @@ class RelativePositions(nn.Module):
 CASES["attention_with_relative_positions"] = Case(
     RelativePositions, lambda n: [r(2, 3, 40 + n, 16), r(2, 3, 48, 16), r(2, 3, 48, 16)], kernels=2
 )
+
+# The host transposes what is returned so.
+case(
+    "attention_returned_transposed",
+    lambda self, q, k, v: (torch.softmax(q @ k.transpose(-1, -2), -1) @ v).transpose(1, 2),
+    lambda n: qkv((2, 3), 20 + n, 23 + n, 16),
+    kernels=1,
+)
+# torch's operator reads it so, too.
+case(
+    "attention_transposed_before_torch",
+    lambda self, q, k, v: (torch.softmax(q @ k.transpose(-1, -2), -1) @ v).transpose(1, 2).sort(-1)[0],
+    lambda n: qkv((2, 3), 20 + n, 23 + n, 16),
+    kernels=1,
+    kept=1,
+)

@@ -189,3 +189,11 @@ case(
     kernels=2,
     tolerance=1e-13,
 )
+
+# vmap divides by a number in the tensors' dtype.
+case(
+    "number_under_vmap",
+    lambda self, x: torch.vmap(lambda row: torch.exp(-row.pow(2).sum() / 2))(x),
+    lambda n: [r(3 + n, 5)],
+    kernels=1,
+)

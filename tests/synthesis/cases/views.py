@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -285,3 +286,13 @@ case(
     lambda self, x, w: (x + 1.0, 1.0 + x, x.softmax(-1), torch.softmax(x, 1).view(-1), x @ w, torch.mm(x, w)),
     lambda n: [r(4, 7 + n), r(7 + n, 5)],
 )
+
+
+def _with_sizes(x: torch.Tensor) -> dict[str, Any]:
+    """Numbers computed from sizes beside a tensor, as patch embeddings return height and width."""
+    batch, height, width = x.shape
+    tokens = torch.relu(x).flatten(1)
+    return {"x": tokens, "sizes": (height, width), "n": batch * height, "scale": width**-0.5, "mean": height / batch}
+
+
+case("sizes_returned", lambda self, x: _with_sizes(x), lambda n: [r(2, 3 + n, 5 + 2 * n)])
