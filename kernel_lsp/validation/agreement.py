@@ -259,10 +259,15 @@ def but_for_choices(
     return second if second.passed else found
 
 
-def _if_chosen_otherwise(mine: torch.Tensor, eager: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
-    """A candidate's result with eager's elements where one of ``others``, by another choice, has another, and its own is no larger than all.
+#: the share of the largest change that another choice makes, from which an element may change by as much as any
+_MUCH = 1e-3
 
-    Integers have to be among the elements of one of them.
+
+def _if_chosen_otherwise(mine: torch.Tensor, eager: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
+    """A candidate's result with eager's elements where one of ``others``, by another choice, has another, and its own differs by about as much.
+
+    A third choice may change an element by more than these do: by as much as any changes, where it changes much. Integers have to be among
+    the elements of one of them.
     """
     known = [eager.to(mine.device), *(other.to(mine.device) for other in others)]
     eager = known[0]
@@ -270,8 +275,13 @@ def _if_chosen_otherwise(mine: torch.Tensor, eager: torch.Tensor, others: list[t
     for other in known[1:]:
         free |= ~((eager == other) | ((eager != eager) & (other != other)))
     if mine.is_floating_point() or mine.is_complex():
-        sizes = [torch.where(torch.isfinite(t), t.abs(), 0) for t in known if t.numel()]
-        free &= mine.abs() <= compare.FACTOR * max((float(size.max()) for size in sizes), default=0.0)
+        changes = [
+            torch.where(free, (other - eager).abs(), 0).double().nan_to_num(0.0, 0.0, 0.0) for other in known[1:]
+        ]
+        change = torch.stack(changes).amax(0)
+        most = change.max() if change.numel() else 0.0
+        reach = torch.where(change >= _MUCH * most, most, change)
+        free &= (mine - eager).abs().double() <= compare.FACTOR * reach
     elif mine.dtype is not torch.bool:
         free &= torch.isin(mine, torch.cat([t.reshape(-1) for t in known]))
     return torch.where(free, eager, mine)

@@ -207,3 +207,20 @@ def test_where_nothing_was_rounded_a_bound_decides():
 
     x = torch.tensor([1.0, 2.0, 3.0])
     assert compared_at_a_choice(Steps(), x, torch.tensor([1.0, 2.0, 15.0])) == (False, [])
+
+
+class Bounded(torch.nn.Module):
+    """A mean of elements that jump at a bound; [b, k] → []."""
+
+    def forward(self, x):
+        error = (x / x.sum(-1, keepdim=True) - 0.25).abs() * 10
+        return torch.where(error < 1, error, 2 * error).mean()
+
+
+def test_a_sum_of_what_rounding_decides_is_held_to_what_the_other_side_changes():
+    torch.manual_seed(0)
+    x = torch.rand(512, 4) + 0.5
+    x[:4, 3] = x[:4, :3].sum(-1) * 0.35 / 0.65  # a share of 0.35: the error is 1 but for rounding
+    right = Bounded()(x)
+    for share in (0.5, 0.9, 1.1, 0.0):
+        assert compared_at_a_choice(Bounded(), x, right * share) == (False, []), share
