@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 #: seconds that float64 on slices may take at the example's own size, and elsewhere
 _FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
-#: calls of module and candidate of which random results are compared by their statistics, and seconds of a call from which they are not
-_DRAWS, _SLOW_DRAW = 16, 0.5
+#: seconds of a call from which fewer random results are compared by their statistics
+_SLOW_DRAW = 0.5
 #: elements of the results of a step that has little time
 _MOST_ELEMENTS = 1 << 20
 #: seconds for the configurations of autotuned kernels
@@ -312,29 +312,27 @@ def _random_training(
         with referee.asking({**request, "seed": seed}, (*tree, None), reference.eager, names) as answer:
             return copied(answer.tree)
 
-    began = time.monotonic()
     out = asked(SEED)
-    seconds = time.monotonic() - began
     found = compare.agree(out, agreement.plainly(reference.eager), referee.explained)
     if found.passed:
         referee.passed(step.name, "under equal random states it gives what eager gives")
-    elif agreement.identical(out, asked(SEED + 1)):
+        return None
+    began = time.monotonic()
+    again = asked(SEED + 1)  # the first call may have compiled
+    seconds = time.monotonic() - began
+    draws = draw_statistics.MANY if seconds <= _SLOW_DRAW else draw_statistics.FEW
+    if agreement.identical(out, again):
         reason = "in train mode the module draws random numbers (dropout, say), it does not"
         raise referee.failed("wrong", step.name, reason)
-    elif seconds > _SLOW_DRAW:
-        referee.progress.limits.append(
-            "train mode: it draws other random numbers than eager, of which no statistics were compared"
-        )
-    else:
-        outs = [asked(SEED + i) for i in range(2, _DRAWS + 2)]
-        theirs = []
-        for i in range(2, _DRAWS + 2):
-            with referee.oracle.drawing(SEED + i):
-                theirs.append(referee.oracle.answer(tree, train=True).eager)
-        if said := draw_statistics.difference(outs, theirs):
-            reason = f"in train mode its random results are of another distribution than the module's: {said}"
-            raise referee.failed("wrong", step.name, reason)
-        referee.progress.limits.append("train mode: it draws other random numbers than eager")
+    outs = [asked(SEED + i) for i in range(2, draws + 2)]
+    theirs = []
+    for i in range(2, draws + 2):
+        with referee.oracle.drawing(SEED + i):
+            theirs.append(referee.oracle.answer(tree, train=True).eager)
+    if said := draw_statistics.difference(outs, theirs):
+        reason = f"in train mode its random results are of another distribution than the module's: {said}"
+        raise referee.failed("wrong", step.name, reason)
+    referee.progress.limits.append("train mode: it draws other random numbers than eager")
     return None
 
 

@@ -14,8 +14,12 @@ import torch
 
 from kernel_lsp.validation.trees import tensors_of
 
-#: standard errors by which two means may differ, and a share of the size of what is drawn: a mean that is zero but for rounding has no size
-_ERRORS, _SHARE = 7.0, 1e-3
+#: draws of a result that are compared; of one that takes long
+MANY, FEW = 16, 8
+
+#: standard errors by which two means may differ, by the draws of each: Student's t is beyond them once in a million times at the most; and a
+#: share of the size of what is drawn: a mean that is zero but for rounding has no size
+_ERRORS, _ERRORS_OF_FEW, _SHARE = 7.0, 9.0, 1e-3
 
 _STATISTICS: dict[str, Callable[[torch.Tensor], float]] = {
     "mean": lambda t: t.mean().item(),
@@ -42,7 +46,8 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
             spread = math.sqrt((statistics.variance(a) + statistics.variance(b)) / len(a))
             left, right = statistics.fmean(a), statistics.fmean(b)
             scale = size if name == "mean" else max(abs(left), abs(right))
-            if abs(left - right) > _ERRORS * spread + _SHARE * scale:
+            errors = _ERRORS if len(a) >= MANY else _ERRORS_OF_FEW
+            if abs(left - right) > errors * spread + _SHARE * scale:
                 return f"the {name} of output {i} is {left:.4g} in {len(a)} calls, the module's {right:.4g}"
     return ""
 

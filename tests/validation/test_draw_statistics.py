@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from kernel_lsp.validation import draw_statistics
 
 
-def test_other_draws_of_one_distribution_are_not_told_apart() -> None:
+@pytest.mark.parametrize("count", [draw_statistics.MANY, draw_statistics.FEW])
+def test_other_draws_of_one_distribution_are_not_told_apart(count: int) -> None:
     generator = torch.Generator().manual_seed(0)
 
     def draws(p: float, scale: float) -> list[torch.Tensor]:
-        return [(torch.rand(200, generator=generator) > p) * scale for _ in range(16)]
+        return [(torch.rand(200, generator=generator) > p) * scale for _ in range(count)]
 
     for _ in range(20):
         assert draw_statistics.difference(draws(0.5, 2.0), draws(0.5, 2.0)) == ""
