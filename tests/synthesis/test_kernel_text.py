@@ -28,7 +28,10 @@ def names(node: ast.AST, kind: type[ast.expr_context]) -> Counter[str]:
 
 
 def repeated(body: list[ast.stmt], known: dict[str, set[str]]) -> Iterator[str]:
-    """Loads whose text was there before in this block or around it, with nothing set or stored in between that it depends on."""
+    """Loads whose text was there before in this block or around it, with nothing set or stored in between that it depends on.
+
+    A branch may load again what would take registers until then.
+    """
     for statement in body:
         inner = [getattr(statement, field, []) for field in ("body", "orelse")]
         if any(inner):
@@ -37,7 +40,7 @@ def repeated(body: list[ast.stmt], known: dict[str, set[str]]) -> Iterator[str]:
             for text in [t for t, read in known.items() if stores or read & changed]:
                 del known[text]
             for block in inner:
-                yield from repeated(block, dict(known))
+                yield from repeated(block, {} if isinstance(statement, ast.If) else dict(known))
             continue
         for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
             if ast.unparse(call.func) == "tl.load":

@@ -64,7 +64,10 @@ def _number(node: ast.expr) -> int | float | None:
 
 
 def _loaded_twice(body: list[ast.stmt], before: dict[str, set[str]] | None = None) -> Iterator[str]:
-    """Loads that were made before, from the same place, with nothing stored and none of their names set in between."""
+    """Loads that were made before, from the same place, with nothing stored and none of their names set in between.
+
+    A branch may load again what would take registers until then.
+    """
     known = dict(before or {})  # the names in a load, by its text
     for statement in body:
         blocks = [block for name in ("body", "orelse") if (block := getattr(statement, name, None))]
@@ -79,7 +82,7 @@ def _loaded_twice(body: list[ast.stmt], before: dict[str, set[str]] | None = Non
         changed = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         known = {} if written else {text: names for text, names in known.items() if not names & changed}
         for block in blocks:
-            yield from _loaded_twice(block, known)
+            yield from _loaded_twice(block, {} if isinstance(statement, ast.If) else known)
 
 
 def _calls(nodes: list[ast.AST], *names: str) -> list[ast.Call]:
