@@ -244,14 +244,14 @@ def but_for_choices(
         one is not mine for one, (mine, *_) in zip(taken, triples, strict=True)
     )  # else the module need not run
     if not parted or not tied_indices.part(referee.oracle, tree, reference, train):
-        others = tied_indices.otherwise(referee.oracle, tree, reference, train)
-        others += undecided_sides.otherwise(referee.oracle, tree, reference, train)
+        choices = tied_indices.otherwise(referee.oracle, tree, reference, train)
+        sides = undecided_sides.otherwise(referee.oracle, tree, reference, train)
         shapes = [eager.shape for _, eager, _ in triples]
-        if not others or any([t.shape for t in other] != shapes for other in others):
+        if not (choices or sides) or any([t.shape for t in other] != shapes for other in (*choices, *sides)):
             return found
         taken = [
-            _if_chosen_otherwise(mine, eager, list(other))
-            for (mine, eager, _), *other in zip(triples, *others, strict=True)
+            _if_chosen_otherwise(mine, eager, [other[i] for other in choices], [other[i] for other in sides])
+            for i, (mine, eager, _) in enumerate(triples)
         ]
     second = compared(referee, filled(out, taken), reference, tree=tree, train=train)
     if second.passed:
@@ -263,28 +263,44 @@ def but_for_choices(
 _MUCH = 1e-3
 
 
-def _if_chosen_otherwise(mine: torch.Tensor, eager: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
-    """A candidate's result with eager's elements where one of ``others``, by another choice, has another, and its own differs by about as much.
+def _if_chosen_otherwise(
+    mine: torch.Tensor, eager: torch.Tensor, choices: list[torch.Tensor], sides: list[torch.Tensor]
+) -> torch.Tensor:
+    """A candidate's result with eager's elements where another choice, or another side of a bound, gives another that its own may be.
 
-    A third choice may change an element by more than these do: by as much as any changes, where it changes much. Integers have to be among
-    the elements of one of them.
+    Floats may differ from eager's by three times as much as they do there, or as any do where they change much: a third choice may change an
+    element by more. Integers have to be among the numbers that other choices give, or between those that other sides give there.
     """
-    known = [eager.to(mine.device), *(other.to(mine.device) for other in others)]
-    eager = known[0]
-    free = torch.zeros_like(eager, dtype=torch.bool)
-    for other in known[1:]:
-        free |= ~((eager == other) | ((eager != eager) & (other != other)))
-    if mine.is_floating_point() or mine.is_complex():
-        changes = [
-            torch.where(free, (other - eager).abs(), 0).double().nan_to_num(0.0, 0.0, 0.0) for other in known[1:]
-        ]
+    dtype = mine.dtype
+    if dtype.is_floating_point and dtype.itemsize == 1:  # float8, in which nothing can be computed
+        wide = [[t.float() for t in some] for some in (choices, sides)]
+        kept = _if_chosen_otherwise(mine.float(), eager.float(), *wide)
+        return kept.to(dtype)
+    eager = eager.to(mine.device)
+    choices, sides = ([t.to(mine.device) for t in some] for some in (choices, sides))
+    by_choice, by_side = (_changed(eager, some) for some in (choices, sides))
+    if dtype.is_floating_point or dtype.is_complex:
+        changes = [(other - eager).abs().double().nan_to_num(0.0, 0.0, 0.0) for other in (*choices, *sides)]
         change = torch.stack(changes).amax(0)
         most = change.max() if change.numel() else 0.0
         reach = torch.where(change >= _MUCH * most, most, change)
-        free &= (mine - eager).abs().double() <= compare.FACTOR * reach
-    elif mine.dtype is not torch.bool:
-        free &= torch.isin(mine, torch.cat([t.reshape(-1) for t in known]))
+        free = (by_choice | by_side) & ((mine - eager).abs().double() <= compare.FACTOR * reach)
+    elif dtype is torch.bool:
+        free = by_choice | by_side
+    else:
+        free = by_choice & torch.isin(mine, torch.cat([t.reshape(-1) for t in (eager, *choices)]))
+        if sides:
+            seen = torch.stack([eager, *sides])
+            free |= by_side & (mine >= seen.amin(0)) & (mine <= seen.amax(0))
     return torch.where(free, eager, mine)
+
+
+def _changed(eager: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
+    """Where one of ``others`` has another element; a NaN is as good as another."""
+    found = torch.zeros_like(eager, dtype=torch.bool)
+    for other in others:
+        found |= ~((eager == other) | ((eager != eager) & (other != other)))
+    return found
 
 
 def _undecided(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

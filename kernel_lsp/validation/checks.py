@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 #: seconds that float64 on slices may take at the example's own size, and elsewhere
 _FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
-#: seconds of a call from which fewer random results are compared by their statistics
-_SLOW_DRAW = 0.5
+#: the share of the time that is left which comparing random results by their statistics may take; else fewer are compared
+_DRAWING = 1 / 3
 #: elements of the results of a step that has little time
 _MOST_ELEMENTS = 1 << 20
 #: seconds for the configurations of autotuned kernels
@@ -320,7 +320,8 @@ def _random_training(
     began = time.monotonic()
     again = asked(SEED + 1)  # the first call may have compiled
     seconds = time.monotonic() - began
-    draws = draw_statistics.MANY if seconds <= _SLOW_DRAW else draw_statistics.FEW
+    left = referee.trial.deadline - time.monotonic()
+    draws = draw_statistics.MANY if draw_statistics.MANY * seconds <= _DRAWING * left else draw_statistics.FEW
     if agreement.identical(out, again):
         reason = "in train mode the module draws random numbers (dropout, say), it does not"
         raise referee.failed("wrong", step.name, reason)

@@ -25,11 +25,12 @@ class Descent:
     def __init__(self) -> None:
         self._places: dict[int, torch.Tensor] = {}
         self._follows: dict[int, frozenset[int]] = {}
+        self._read = frozenset[int]()  # choices of which a number went to Python, where its way is not seen
         self._count = 0
 
     def follows(self, tensor: torch.Tensor) -> frozenset[int]:
         """The numbers of the choices that a tensor was computed with."""
-        return self._follows.get(_memory(tensor), frozenset())
+        return self._follows.get(_memory(tensor), frozenset()) | self._read
 
     def chosen(self, number: int, result: torch.Tensor) -> int:
         """Note that choice ``number`` gave the indices ``result``. The first of the places that stand for its elements (``places``)."""
@@ -50,6 +51,8 @@ class Descent:
     def note(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
         """Take a call of an operator into account. ``out``: its result; a view of what it was given is no new memory."""
         given = _tensors((args, kwargs))
+        if not isinstance(out, torch.Tensor) and not _tensors(out):
+            self._read = self._read.union(*map(self.follows, given))
         before = {_memory(t) for t in given}
         names = [a.name for a in func._schema.arguments]
         named = dict(zip(names, args, strict=False)) | kwargs
@@ -58,7 +61,7 @@ class Descent:
         made = {_memory(t) for t in _tensors(out)} - before  # memory that was freed may have been given out again
         if not changed and not made:
             return
-        follows = frozenset[int]().union(*(self._follows.get(one, frozenset()) for one in before))
+        follows = self._read.union(*map(self.follows, given))
         moved = self._moved(str(func).split(".")[1], args, kwargs, out) if before & self._places.keys() else None
         for one in made | changed:
             self._follows.pop(one, None)
@@ -79,11 +82,13 @@ class Descent:
             found = self.places(args[1])
             return None if found is None else found.expand(out.shape)
         if name in _SHIFTING:
-            sides = [self.places(t) if isinstance(t, torch.Tensor) else None for t in args[:2]]
-            if name == "add" and sides[0] is None and kwargs.get("alpha", 1) == 1:
-                sides.reverse()
-            found = sides[0] if sides[1] is None else None
-            return None if found is None else found.expand(out.shape)
+            kept, added = args[:2]
+            if name == "add" and self._places_of(kept) is None and kwargs.get("alpha", 1) == 1:
+                kept, added = added, kept
+            found = self._places_of(kept)
+            if found is None or self._read or (isinstance(added, torch.Tensor) and self.follows(added)):
+                return None  # what is added may be another number for another choice
+            return found.expand(out.shape)
         if name == "_to_copy":
             found = self.places(args[0])
             return None if found is None else found.expand(out.shape)
@@ -99,6 +104,9 @@ class Descent:
             torch.full(t.shape, -1, device=t.device) if p is None else p for t, p in zip(first, known, strict=True)
         ]
         return None if all(p is None for p in known) else _called(name, parts, args, kwargs)
+
+    def _places_of(self, operand: Any) -> torch.Tensor | None:
+        return self.places(operand) if isinstance(operand, torch.Tensor) else None
 
     def _keep(self, tensor: torch.Tensor, places: torch.Tensor) -> None:
         """Note the places of a tensor's elements."""

@@ -24,8 +24,6 @@ _DECIDING = frozenset(
 )
 #: the largest error that counts, in units of what is always allowed
 _MOST = 30.0
-#: how many elements are rounded for one that is taken to be as it is by luck
-_MANY = 4
 #: runs of the module
 _TIMES = 6
 
@@ -74,15 +72,13 @@ def _reach(mine: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     exact = exact.double()
     known = torch.isfinite(mine) & torch.isfinite(exact)
     sizes = torch.where(known, exact.abs(), 0)
-    sizes = sizes + sizes.sum() / known.sum().clamp_min(1)
+    if sizes.dim():  # of one size are the elements of a row
+        sizes = sizes + sizes.sum(-1, keepdim=True) / known.sum(-1, keepdim=True).clamp_min(1)
     apart = torch.where(known, (mine - exact).abs(), 0)
     if not bool((apart > 0).any()):
         return torch.zeros_like(apart)
     error = min(float((apart / sizes.clamp_min(1e-300)).max()), most)
     moved = known & (apart > 0)
-    alike = known & ~moved & (exact != 0)  # a few of many are so by luck: a sum of shares that is 1 in both precisions
-    if _MANY * int(alike.sum()) < int(moved.sum()):
-        moved |= alike
     return torch.where(moved, compare.FACTOR * error * sizes, 0)
 
 

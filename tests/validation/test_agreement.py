@@ -224,3 +224,43 @@ def test_a_sum_of_what_rounding_decides_is_held_to_what_the_other_side_changes()
     right = Bounded()(x)
     for share in (0.5, 0.9, 1.1, 0.0):
         assert compared_at_a_choice(Bounded(), x, right * share) == (False, []), share
+
+
+class Quantized(torch.nn.Module):
+    """Whole numbers of ``x``, as a quantizer has them."""
+
+    def __init__(self, how, dtype) -> None:
+        super().__init__()
+        self.how, self.dtype = how, dtype
+
+    def forward(self, x):
+        return self.how(x).to(self.dtype)
+
+
+@pytest.mark.parametrize(
+    ("how", "dtype", "size", "shape"),
+    [
+        (lambda x: (x * 3.1).round(), torch.bfloat16, 60.0, (32,)),
+        (lambda x: (x * 3.1).round(), torch.bfloat16, 6e3, (32,)),
+        (lambda x: (x * 3.1).floor(), torch.float32, 1e8, (32,)),
+        (lambda x: (x / 0.03).round().clamp(-128, 127), torch.bfloat16, 3.0, (7, 19)),
+    ],
+)
+def test_whole_numbers_that_rounding_moves_are_held_to_what_they_move_to(how, dtype, size, shape):
+    for seed in range(5):
+        torch.manual_seed(seed)
+        x = (torch.randn(shape) * size).to(dtype)
+        module = Quantized(how, torch.int32)
+        right = module(x)
+        tail = right.clone()
+        tail[..., -3:] = right.max()
+        for wrong in (right.flip(-1), torch.full_like(right, int(right.max())), tail):
+            assert compared_at_a_choice(module, x, wrong) == (False, [])
+
+
+def test_results_in_float8_are_told_apart():
+    torch.manual_seed(0)
+    x = torch.randn(7, 19, dtype=torch.bfloat16) * 9
+    module = Quantized(lambda x: (x / 1.7).round(), torch.float8_e4m3fn)
+    wrong = module(x).view(torch.uint8).flip(-1).contiguous().view(torch.float8_e4m3fn)
+    assert compared_at_a_choice(module, x, wrong) == (False, [])

@@ -279,3 +279,26 @@ def test_of_two_choices_the_second_has_a_tolerance_where_it_does_not_follow_from
     for how, good in ((apart, True), (after, False)):
         found, eager = settled(how, x, torch.tensor([0, 0]))
         assert torch.equal(found, eager) == good, how.__name__
+
+
+def test_a_number_of_a_table_beside_an_index_is_another_for_another_index():
+    table = torch.tensor([100, 200, 300, 400, 500])
+
+    def how(v):
+        index = v.argmax()[None]
+        return index + table[index]
+
+    found, eager = settled(how, ROW, torch.tensor([1 + 300]))
+    assert found.tolist() == [301] != eager.tolist()
+
+
+def test_what_python_read_of_a_choice_decides_what_follows():
+    rows = torch.tensor([[1.0, 1.0, 0.0, 0.0], [5.0, 1.0, 2.0, 3.0], [1.0, 6.0, 2.0, 4.0]])
+    scale = torch.tensor([1.0, 1.0 + 1e-9, 1.0, 1.0], dtype=torch.float64)
+
+    def how(v):  # in float64 the second of the equal ones is the largest, and another row is read
+        first = int((v[0] * scale.to(v.dtype)).argmax())
+        return torch.stack([torch.tensor(first), v[1 + first].div(3).argmax()])
+
+    found, _ = settled(how, rows, torch.tensor([0, 1]))
+    assert found.tolist() == [0, 1]

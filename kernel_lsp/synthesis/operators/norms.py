@@ -30,6 +30,18 @@ def _affine(x: Value, weight: Operand | None, bias: Operand | None, out: torch.d
     return Value(x.op, x.shape, out, x.name)
 
 
+# Sizes that are refused where they are one: of a single element torch gives no statistics.
+
+
+def _of_a_group(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Elements of a group, of all of the batch together: torch raises for one."""
+    batch, channels, *positions = args[0].shape
+    per_group = quotient(channels, sympy.Integer(args[1]))
+    if per_group is None or (per_group.is_number and per_group > 1):
+        return ()
+    return (numel((batch, per_group, *positions)),)
+
+
 def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
     """Elements of a channel; of one alone torch gives no statistics."""
     return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),)
@@ -111,18 +123,6 @@ def rms_norm(
     value = _affine(Build.pointwise("mul", x, inv_rms), weight, None, out)
     value.meaning = ("rms_norm", tuple(v for v in (x, weight) if v is not None))
     return value
-
-
-# Sizes that are refused where they are one: of a single element torch gives no statistics.
-
-
-def _of_a_group(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
-    """Elements of a group, of all of the batch together: torch raises for one."""
-    batch, channels, *positions = args[0].shape
-    per_group = quotient(channels, sympy.Integer(args[1]))
-    if per_group is None or (per_group.is_number and per_group > 1):
-        return ()
-    return (numel((batch, per_group, *positions)),)
 
 
 @lowers(

@@ -1,10 +1,11 @@
 """float32 products of a chained kernel by float16 halves, as those of ``halved_tiles.py``.
 
-The rows' operand is split once, keys and values in each step. Whether float16 held a program's numbers it finds out at its end, and goes along
-the keys again in ``Chained.precision`` where it did not. What is too large makes the rows of the result NaN: a number of the rows' operand or
-of a key becomes an infinite half and one of the other sign, whose products add up to NaN, and so do the exponential, the sums and the result. That takes
-functions between the two products that give NaN for NaN. A weight lies between 0 and 1, which takes exponentials of what is at most the
-greatest. Whether all numbers are small tell the rows' operand, and keys and values at some places.
+The rows' operand is split once, keys and values in each step. Whether float16 held a program's numbers it finds out at its end, and goes
+along the keys again in ``Chained.precision`` where it did not. What is too large makes the rows of the result NaN: a number of the rows'
+operand or of a key becomes an infinite half and one of the other sign, whose products add up to NaN, and so do the exponential, the sums
+and the result. That takes functions between the two products that give NaN for NaN. A weight lies between 0 and 1, which takes exponentials
+of what is at most the greatest. Whether all numbers are small tell the rows' operand, and keys and values at some places. Of values that
+are 10^5 times smaller than others of a program bits are lost, as with planes.
 """
 
 from __future__ import annotations

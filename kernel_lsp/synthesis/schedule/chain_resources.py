@@ -24,14 +24,12 @@ def chain_registers(tile: Chained, second: int) -> float:
     Halves are multiplied from shared memory but for the scores. float32 is taken apart in registers: the rows' operand, the scores, and keys or
     values, each in two parts. Compared with what ptxas gives for an H100 this leaves out about 60 for addresses and masks.
     """
-    held = tile.m * tile.d + tile.m * tile.n
-    if (
-        tile.halves
-    ):  # the sums of a step, of the scores at first, then of the result; a weight's halves; and keys or values
-        return (held + tile.m * max(tile.n, tile.d) + tile.m * tile.n + tile.n * max(tile.d, tile.k)) / (
-            32 * tile.warps
-        )
-    held += (
-        tile.m * tile.n // 2 if second == 2 else 2 * (tile.m * tile.n + tile.n * max(tile.d, tile.k) + tile.m * tile.k)
-    )
+    held, keys = tile.m * tile.d + tile.m * tile.n, tile.n * max(tile.d, tile.k)
+    if tile.halves:
+        # The sums of a step, of the scores at first, then of the result; a weight's halves; and keys or values.
+        held += tile.m * max(tile.n, tile.d) + tile.m * tile.n + keys
+    elif second == 2:
+        held += tile.m * tile.n // 2
+    else:
+        held += 2 * (tile.m * tile.n + keys + tile.m * tile.k)
     return held / (32 * tile.warps)

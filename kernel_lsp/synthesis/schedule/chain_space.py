@@ -71,7 +71,8 @@ def chains(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     kept = _kept([_fitted(tile, found.rows, found.keys) for tile in tiles], first, second, target)
     if offered(kernel, found, k, target, hints):
         halved = [_fitted(tile, found.rows, found.keys) for tile in _halved(d, k, target)]
-        kept = [*(t for t in halved if _fits(t, first, second, target, REGISTERS)), *kept[:_UNSPLIT]]
+        if halved := [t for t in halved if _fits(t, first, second, target, REGISTERS)]:
+            kept = [*halved, *kept[:_UNSPLIT]]
     enough = [t for t in kept if -(-found.rows // t.m) * -(-found.cols // t.d) * found.batch >= target.multiprocessors]
     order = [*enough, *(t for t in sorted(kept, key=lambda t: t.m) if t not in enough)]
     return list(dict.fromkeys(order))
