@@ -264,3 +264,17 @@ def test_results_in_float8_are_told_apart():
     module = Quantized(lambda x: (x / 1.7).round(), torch.float8_e4m3fn)
     wrong = module(x).view(torch.uint8).flip(-1).contiguous().view(torch.float8_e4m3fn)
     assert compared_at_a_choice(module, x, wrong) == (False, [])
+
+
+def test_a_bound_that_clamps_is_no_rounding():
+    class Saturated(torch.nn.Module):
+        def forward(self, x):
+            h = torch.nn.functional.hardtanh(x / 3)
+            return torch.where(h >= 1, 0.0, h)
+
+    for seed in range(20):
+        torch.manual_seed(seed)
+        x = torch.randn(16) * 2
+        x[3] = 7.0
+        h = torch.nn.functional.hardtanh(x / 3)
+        assert compared_at_a_choice(Saturated(), x, torch.where(h > 1, 0.0, h)) == (False, [])
