@@ -128,9 +128,8 @@ def _kernel(kernel: Kernel, target: Target, plan: Planned) -> tuple[_One, float]
     if isinstance(schedule, Product | Chained):
         dtype = product_extents(kernel, plan.hints)[4]
         split = dtype == torch.float32 and schedule.precision in ("tf32x3", "bf16x6")
-        halves = schedule.halves
-        sort = "float16" if halves else multiplied_as(dtype, schedule.precision)
-        rate = target.rate(sort) * (REACHED_HALVES if halves else SPLIT if split else REACHED)
+        reached = REACHED_HALVES if schedule.halves else SPLIT if split else REACHED
+        rate = target.rate(multiplied_as(dtype, schedule)) * reached
         busy = min(1.0, found.programs / target.multiprocessors)
         # Windows overlap: what is not in the cache is read once.
         moved = sum(hint(numel(v.shape), plan.hints) * v.dtype.itemsize for v in (*kernel.leaves, *kernel.results))

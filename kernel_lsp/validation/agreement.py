@@ -240,9 +240,7 @@ def but_for_choices(
         return found
     triples = list(zip(*map(tensors_of, (out, reference.eager, reference.exact)), strict=True))
     taken = [_undecided(*three) for three in triples]
-    parted = any(
-        one is not mine for one, (mine, *_) in zip(taken, triples, strict=True)
-    )  # else the module need not run
+    parted = any(one is not mine for one, (mine, *_) in zip(taken, triples, strict=True))
     if not parted or not tied_indices.part(referee.oracle, tree, reference, train):
         choices = tied_indices.otherwise(referee.oracle, tree, reference, train)
         sides = undecided_sides.otherwise(referee.oracle, tree, reference, train)
@@ -299,7 +297,7 @@ def _changed(eager: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
     """Where one of ``others`` has another element; a NaN is as good as another."""
     found = torch.zeros_like(eager, dtype=torch.bool)
     for other in others:
-        found |= ~((eager == other) | ((eager != eager) & (other != other)))
+        found |= ~compare.same(eager, other)
     return found
 
 

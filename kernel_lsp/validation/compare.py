@@ -269,7 +269,7 @@ def _errors(
 
 def _usable(c: torch.Tensor, e: torch.Tensor, o: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """(where numbers are compared, where agreeing with a NaN or an infinity of either settles it)."""
-    settled = _same(c, e) & ~torch.isfinite(e) | _same(c, o) & ~torch.isfinite(o)
+    settled = same(c, e) & ~torch.isfinite(e) | same(c, o) & ~torch.isfinite(o)
     # Where nothing is right, an infinity is as good as a NaN.
     settled |= torch.isnan(e) & torch.isnan(o) & ~torch.isfinite(c)
     return torch.isfinite(o) & ~settled, settled
@@ -341,7 +341,8 @@ def _compare_exactly(mine: torch.Tensor, eager: torch.Tensor, name: str) -> Comp
     return Comparison(f"{name}{where}; {_percent(share)} of the elements differ", share)
 
 
-def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where elements are equal; a NaN is as good as another."""
     return (a == b) | (torch.isnan(a) & torch.isnan(b))
 
 

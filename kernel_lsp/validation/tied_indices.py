@@ -212,8 +212,8 @@ def _equal_to_the_last(choice: _Choice) -> torch.Tensor | None:
     if right.moved is not None:
         free |= (values - last).abs() <= compare.FACTOR * (right.moved + right.moved.gather(-1, taken.gather(-1, at)))
     if choice.promised:
-        equal = _same(choice.values, choice.values.gather(-1, taken.gather(-1, at)))
-        free &= is_taken | ~(equal & _same(values, last))
+        equal = compare.same(choice.values, choice.values.gather(-1, taken.gather(-1, at)))
+        free &= is_taken | ~(equal & compare.same(values, last))
     free &= (free & ~is_taken).any(-1, keepdim=True)
     return free if bool(free.any()) else None
 
@@ -358,8 +358,8 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
     good = _as_good(right, at, right.indices, _allowed(choice))
     good &= found == at
     if choice.promised:
-        equal = _same(choice.values.gather(-1, at), choice.values.gather(-1, choice.indices))
-        good &= ~(equal & _same(right.values.gather(-1, at), right.values.gather(-1, choice.indices)))
+        equal = compare.same(choice.values.gather(-1, at), choice.values.gather(-1, choice.indices))
+        good &= ~(equal & compare.same(right.values.gather(-1, at), right.values.gather(-1, choice.indices)))
     ordered = found.sort(-1).values
     good &= ~(ordered[..., 1:] == ordered[..., :-1]).any(-1, keepdim=True)  # no element is chosen twice
     return choice.back(torch.where(good, choice.indices, found), mine)
@@ -371,18 +371,13 @@ def _as_good(of: _Choice, at: torch.Tensor, best: torch.Tensor, share: float) ->
     ``share``: the relative difference that it explains; 0 where nothing was rounded.
     """
     chosen, right = of.values.gather(-1, at), of.values.gather(-1, best)
-    good = _same(chosen, right)
+    good = compare.same(chosen, right)
     if share:
         good |= _near(chosen, right, share)
         if of.moved is not None:
             reach = of.moved.gather(-1, at) + of.moved.gather(-1, best)
             good |= (chosen - right).abs() <= compare.FACTOR * reach
     return good
-
-
-def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Where values are equal; a NaN is as good as another."""
-    return (a == b) | ((a != a) & (b != b))
 
 
 def _near(chosen: torch.Tensor, best: torch.Tensor, share: float) -> torch.Tensor:

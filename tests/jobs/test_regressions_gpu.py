@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kernel_lsp import kernel_file
-from tests.validation.modules import DOUBLE_KERNEL
-from tests.validation.test_paired_timing_gpu import LARGE
+from tests.validation.modules import DOUBLE_KERNEL, LARGE_DOUBLE
 
 from .conftest import over, target
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone, pytest.mark.slow, pytest.mark.timeout(900)]
 
-MODULE = "import torch\nfrom torch import nn\n" + LARGE
+MODULE = "import torch\nfrom torch import nn\n" + LARGE_DOUBLE
 KERNEL = "import torch\nimport triton\nimport triton.language as tl\n\nfrom module import Double\n" + DOUBLE_KERNEL
 
 

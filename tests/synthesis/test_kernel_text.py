@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.synthesis.golden import FOLDER
+from tests.synthesis.text_checks import loaded_twice
 
 FILES = sorted(FOLDER.glob("*.txt"))
 
@@ -25,33 +26,6 @@ def kernels(path: Path) -> Iterator[tuple[ast.Module, ast.FunctionDef]]:
 
 def names(node: ast.AST, kind: type[ast.expr_context]) -> Counter[str]:
     return Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, kind))
-
-
-def repeated(body: list[ast.stmt], known: dict[str, set[str]]) -> Iterator[str]:
-    """Loads whose text was there before in this block or around it, with nothing set or stored in between that it depends on.
-
-    A branch may load again what would take registers until then.
-    """
-    for statement in body:
-        inner = [getattr(statement, field, []) for field in ("body", "orelse")]
-        if any(inner):
-            changed = set(names(statement, ast.Store))
-            stores = "tl.store" in ast.unparse(statement) or "tl.atomic" in ast.unparse(statement)
-            for text in [t for t, read in known.items() if stores or read & changed]:
-                del known[text]
-            for block in inner:
-                yield from repeated(block, {} if isinstance(statement, ast.If) else dict(known))
-            continue
-        for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
-            if ast.unparse(call.func) == "tl.load":
-                if ast.unparse(call) in known:
-                    yield ast.unparse(call)
-                known[ast.unparse(call)] = set(names(call, ast.Load))
-            elif ast.unparse(call.func).startswith(("tl.store", "tl.atomic", "tl.debug_barrier")):
-                known.clear()
-        changed = set(names(statement, ast.Store))
-        for text in [t for t, read in known.items() if read & changed]:
-            del known[text]
 
 
 def launched_with(tree: ast.Module, kernel: ast.FunctionDef) -> list[dict[str, int]]:
@@ -117,7 +91,7 @@ def taken_before(kernel: ast.FunctionDef) -> Iterator[str]:
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_kernel_does_nothing_that_comes_to_nothing(path: Path) -> None:
     for tree, kernel in kernels(path):
-        assert not [*repeated(kernel.body, {})]
+        assert not [*loaded_twice(kernel.body)]
         assert not [*certain(tree, kernel)]
         assert not [*masks_of_sums(kernel)]
         assert not [*taken_before(kernel)]
@@ -141,7 +115,7 @@ def a(x):
     path = tmp_path / "a.txt"
     path.write_text(text)
     ((tree, kernel),) = kernels(path)
-    assert [*repeated(kernel.body, {})] == ["tl.load(x_ptr + cols, mask=mask & (7 >= 6))"]
+    assert [*loaded_twice(kernel.body)] == ["tl.load(x_ptr + cols, mask=mask & (7 >= 6))"]
     assert sorted(certain(tree, kernel)) == ["7 >= 6", "7 >= 6", "cols < n"]
     assert [name for name in names(kernel, ast.Store) if name not in names(kernel, ast.Load)] == ["x2"]
 

@@ -15,7 +15,7 @@ def superfluous(source: str) -> list[str]:
     found = [f"{function.name}: {text}" for function in functions for text in _without_effect(function)]
     for kernel in functions:
         if isinstance(kernel, ast.FunctionDef) and kernel.decorator_list:
-            found += [f"{kernel.name}: {text} is loaded twice" for text in _loaded_twice(kernel.body)]
+            found += [f"{kernel.name}: {text} is loaded twice" for text in loaded_twice(kernel.body)]
             found += [
                 f"{kernel.name}: {text} cannot fail" for text in _always_true(kernel, launched.get(kernel.name, {}))
             ]
@@ -63,7 +63,7 @@ def _number(node: ast.expr) -> int | float | None:
     return None
 
 
-def _loaded_twice(body: list[ast.stmt], before: dict[str, set[str]] | None = None) -> Iterator[str]:
+def loaded_twice(body: list[ast.stmt], before: dict[str, set[str]] | None = None) -> Iterator[str]:
     """Loads that were made before, from the same place, with nothing stored and none of their names set in between.
 
     A branch may load again what would take registers until then.
@@ -82,7 +82,7 @@ def _loaded_twice(body: list[ast.stmt], before: dict[str, set[str]] | None = Non
         changed = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         known = {} if written else {text: names for text, names in known.items() if not names & changed}
         for block in blocks:
-            yield from _loaded_twice(block, {} if isinstance(statement, ast.If) else known)
+            yield from loaded_twice(block, {} if isinstance(statement, ast.If) else known)
 
 
 def _calls(nodes: list[ast.AST], *names: str) -> list[ast.Call]:

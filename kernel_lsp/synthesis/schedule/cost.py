@@ -147,7 +147,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints, st
     summed = places * -(-k // places // schedule.k) * schedule.k
     share = 1.0 if schedule.flat else share_of_places(kernel.product, hints)
     operations = int(share * 2 * programs * schedule.m * schedule.n * summed * products)
-    rate = target.rate("float16" if schedule.halves else multiplied_as(dtype, schedule.precision))
+    rate = target.rate(multiplied_as(dtype, schedule))
     shared = (schedule.m * left + schedule.n * right) * schedule.k * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
     launched = min(programs, schedule.programs or programs)
@@ -173,7 +173,7 @@ def _chain(kernel: Kernel, schedule: Chained, target: Target, hints: Hints) -> C
     for width, dtype in zip((-(-found.depth // schedule.k) * schedule.k, schedule.d), found.dtypes, strict=True):
         one = 2 * steps * width * (_PARTS[schedule.precision] if dtype == torch.float32 else 1)
         operations += one
-        busy += one / target.rate("float16" if schedule.halves else multiplied_as(dtype, schedule.precision))
+        busy += one / target.rate(multiplied_as(dtype, schedule))
     if kernel.chain is not None and kernel.chain.highest is not None:
         busy += steps * _EXPONENTIAL / target.rate("float32")
     first, second = (dtype.itemsize for dtype in found.dtypes)
@@ -224,11 +224,13 @@ def _recurrence(kernel: Kernel, schedule: Steps | Resident, target: Target, hint
     return Cost(moved, operations * found.steps, split * blocks, waves, kept, seconds)
 
 
-def multiplied_as(dtype: torch.dtype, precision: str) -> str:
+def multiplied_as(dtype: torch.dtype, schedule: Product | Chained) -> str:
     """The sort of number that the tensor cores multiply."""
     if dtype != torch.float32:
         return str(dtype).removeprefix("torch.")
-    return {"tf32": "tf32", "tf32x3": "tf32", "bf16x6": "bfloat16"}.get(precision, "float32")
+    if schedule.halves:
+        return "float16"
+    return {"tf32": "tf32", "tf32x3": "tf32", "bf16x6": "bfloat16"}.get(schedule.precision, "float32")
 
 
 def bytes_of(value: Value, hints: Hints) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..graph.value import Contract
-from .extents import (
-    power_of_two,
-)
+from .extents import power_of_two
 from .product_fitting import restart_after, sum_varies
 from .schedules import Product
 from .target import Target

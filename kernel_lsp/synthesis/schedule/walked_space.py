@@ -8,11 +8,7 @@ from ..graph.value import numel
 from ..kernel.execution_plan import Hints, Kernel, hint
 from ..kernel.reads import calls_library
 from ..passes.layout import of_few_channels
-from .extents import (
-    alternating,
-    contract_atoms,
-    share_of_places,
-)
+from .extents import alternating, contract_atoms, share_of_places
 from .product_fitting import fitted_tile, restart_after, sum_varies
 from .schedules import RESTART, Product
 from .target import Target
