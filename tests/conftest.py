@@ -13,6 +13,7 @@ import pytest
 
 from kernel_lsp.jobs import client
 from tests import nursery
+from tests.worker.worker_client import Client
 
 GPU = Path("/dev/nvidiactl").exists()
 #: What takes long, which make test leaves to make test-slow; tools/long_tests.py makes the list of a run's durations.
@@ -47,6 +48,14 @@ def workers_from_the_nursery() -> Iterator[None]:
     before, client.WORKER_MAIN = client.WORKER_MAIN, nursery.WORKER_MAIN
     yield
     client.WORKER_MAIN = before
+
+
+@pytest.fixture(scope="module")
+def own_worker() -> Iterator[Client]:
+    """Started by itself: for tests of its processes and of their memory, which those of ``worker`` share with others."""
+    client = Client()
+    yield client
+    client.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

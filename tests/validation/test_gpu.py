@@ -117,9 +117,9 @@ def asked(tmp_path):
 
 
 @pytest.mark.alone
-def test_schedules_are_timed_together_and_the_fastest_is_validated(worker, asked):
-    candidates = worker.call("synthesize", **asked)["candidates"]
-    result = worker.call("tune", sources=[c["source"] for c in candidates], seconds=120, **asked)
+def test_schedules_are_timed_together_and_the_fastest_is_validated(own_worker, asked):
+    candidates = own_worker.call("synthesize", **asked)["candidates"]
+    result = own_worker.call("tune", sources=[c["source"] for c in candidates], seconds=120, **asked)
     verdict = result["verdicts"][str(result["fastest"])]
     assert verdict["status"] in ("ok", "slower"), verdict["reason"]
     assert not any("still to be checked" in limit for limit in verdict["limits"])

@@ -34,14 +34,6 @@ def write(tmp_path: Path) -> Callable[..., str]:
     return put
 
 
-@pytest.fixture(scope="module")
-def own_worker() -> Iterator[Client]:
-    """Started by itself: for tests of its processes and of their memory, which those of ``worker`` share with others."""
-    client = Client()
-    yield client
-    client.close()
-
-
 class TimedOnTheHost:
     """The process of ``timed_on_the_host.py``, and how to ask it. One that a test left in the middle of its work is not asked again."""
 
