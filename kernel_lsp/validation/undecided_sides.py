@@ -47,10 +47,14 @@ def otherwise(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> l
             oracle.exact(tree, train, reference.drawn)
         if [[t.shape for t in one] for one in eager.found] != [[t.shape for t in one] for one in wide.found]:
             return []
-        lives = _lives(oracle, tree, train, eager.found)
+        pairs = [list(zip(mine, exact, strict=True)) for mine, exact in zip(eager.found, wide.found, strict=True)]
+        if any(bool(_equal(a, b).any()) for one in pairs for a, b in one):
+            lives = _lives(oracle, tree, train, eager.found)
+        else:
+            lives = [[torch.zeros_like(a, dtype=torch.bool) for a, _ in one] for one in pairs]
         reach = [
-            [_reach(a, b, c) for a, b, c in zip(mine, exact, alive, strict=True)]
-            for mine, exact, alive in zip(eager.found, wide.found, lives, strict=True)
+            [_reach(a, b, c) for (a, b), c in zip(one, alive, strict=True)]
+            for one, alive in zip(pairs, lives, strict=True)
         ]
         if not any(bool(t.any()) for one in reach for t in one):
             return []
@@ -86,6 +90,13 @@ def _nudged(given: torch.Tensor, time: int) -> torch.Tensor:
     return (given.double() * (1 + 8 * torch.finfo(given.dtype).eps * share.to(given.device))).to(given.dtype)
 
 
+def _equal(mine: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """Which elements are float64's where others are not: by luck, or because a bound clamps them."""
+    equal = mine == exact
+    rounded = torch.isfinite(mine) & torch.isfinite(exact) & ~equal
+    return equal & (exact != 0) & torch.isfinite(exact) & rounded.any()
+
+
 def _reach(mine: torch.Tensor, exact: torch.Tensor, lives: torch.Tensor) -> torch.Tensor:
     """How far each element may be moved: by the largest error of any, and not at all where it was not rounded or is 0.
 
@@ -104,7 +115,7 @@ def _reach(mine: torch.Tensor, exact: torch.Tensor, lives: torch.Tensor) -> torc
         return torch.zeros_like(apart)
     error = min(float((apart / sizes.clamp_min(1e-300)).max()), most)
     moved = known & (apart > 0)
-    alike = known & ~moved & lives & (exact != 0)
+    alike = _equal(mine, exact) & lives
     if _MANY * int(alike.sum()) < int(moved.sum()):
         moved |= alike
     return torch.where(moved, compare.FACTOR * error * sizes, 0)

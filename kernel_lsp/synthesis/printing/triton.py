@@ -189,8 +189,12 @@ class Printer:
             least = least_precedences(expr.function, expr.dtype.is_floating_point)
             parts = zip(expr.operands, least, strict=True)
             exact = expr.dtype == torch.float64 and _of_tensors(expr)
+            # of two numbers to choose from, one makes the other float64, too
+            chosen = expr.operands[1] if expr.function == "where" else None
             texts = [
-                _in_float64(part.value) if exact and isinstance(part, Number) else self.within(part, least)
+                _in_float64(part.value, part is chosen)
+                if exact and isinstance(part, Number)
+                else self.within(part, least)
                 for part, least in parts
             ]
             return function.text.format(*texts), function.precedence
@@ -276,14 +280,14 @@ def _of_tensors(expr: Apply) -> bool:
     return FUNCTIONS[expr.function].text.startswith(("tl.", "libdevice.", "_"))
 
 
-def _in_float64(number: float | int | bool) -> str:
-    """A number where Triton would make a tensor of it: of float32, where it is in that range, which rounds it."""
+def _in_float64(number: float | int | bool, always: bool = False) -> str:
+    """A number where Triton would make a tensor of it: of float32, where it is in that range, which may round it."""
     rounded = (
         isinstance(number, float)
         and math.isfinite(number)
         and torch.tensor(number, dtype=torch.float32).item() != number
     )
-    return f"tl.full((), {literal(number)}, tl.float64)" if rounded else literal(number)
+    return f"tl.full((), {literal(number)}, tl.float64)" if rounded or always else literal(number)
 
 
 def _conjuncts(mask: Expr) -> list[Expr]:
