@@ -315,7 +315,7 @@ class Source:
     expected: int | None = None  # how many it set out to propose
     samples: int = 0  # candidates proposed, or answers of a model, usable or not
     equal_to: list[int] = field(default_factory=list)  # entries of the report that others of its samples repeat
-    unjudged: int = 0  # of those, the ones left out when the time was over, or there was no need
+    not_validated: int = 0  # of those, the ones left out when the time was over, or there was no need
     correct: int = 0
     best: float | None = None  # times eager, of the fastest correct one
     rounds: int = 0  # of repair

@@ -166,7 +166,7 @@ def _samples(report: schema.Report | None) -> dict[str, list[int]]:
     What was not validated, since the time was over, counts as not drawn: whether it is correct is not known.
     """
     sources = report.sources if report is not None else []
-    found = {one.generator: [one.samples - one.unjudged, one.correct] for one in sources if one.samples}
+    found = {one.generator: [one.samples - one.not_validated, one.correct] for one in sources if one.samples}
     right = (
         [entry for entry in report.candidates if entry.verdict.status in schema.CORRECT] if report is not None else []
     )

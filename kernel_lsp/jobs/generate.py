@@ -113,9 +113,9 @@ def _why(report: schema.Report) -> str:
     timed_variants = sum(one.timing is not None for one in report.tried)
     if timed_variants > 1:
         words = f"The fastest of {timed_variants} schedules."
-    unjudged = sum(source.unjudged for source in report.sources)
-    if unjudged:
-        words += f" {unjudged} more were not validated: " + (
+    not_validated = sum(source.not_validated for source in report.sources)
+    if not_validated:
+        words += f" {not_validated} more were not validated: " + (
             "the time was over." if on_gpu else "no GPU to time them on."
         )
     return words + told

@@ -160,7 +160,7 @@ class GeneratorRun:
         if isinstance(item, schema.Validated):
             self._enter(item)
         elif not self._worth_validating(candidate):
-            self.source.unjudged += 1
+            self.source.not_validated += 1
         elif await self._format(candidate):
             tree = syntax_tree(candidate.source)
             if tree in self.seen:
@@ -171,7 +171,7 @@ class GeneratorRun:
             if await self._validate(candidate) is not None:
                 self.seen[tree] = self._index[id(candidate)] = index
             else:
-                self.source.unjudged += 1
+                self.source.not_validated += 1
 
     async def _take_schedules(self, candidates: list[schema.Candidate]) -> None:
         """One kernel in several schedules: on a GPU they are timed together, elsewhere the first correct one will do."""

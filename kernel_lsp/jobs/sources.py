@@ -31,8 +31,8 @@ def _one(source: schema.Source, chosen: bool, report: schema.Report) -> str:
     parts = []
     if source.samples > 1:
         parts.append(f"{source.samples} samples, {source.correct} correct")
-        if source.unjudged:
-            parts.append(f"{source.unjudged} not validated")
+        if source.not_validated:
+            parts.append(f"{source.not_validated} not validated")
         if source.best is not None:
             parts.append(f"best {source.best:.2f}×")
     elif source.samples == 1:

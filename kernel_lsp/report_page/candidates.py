@@ -137,7 +137,7 @@ def _source(source: Source) -> list[Child]:
     model = source.model + (f" on {source.device}" if source.device else "") if source.model else ""
     about = [model] if model else []
     about += [f"{len(source.equal_to)} equal to others"] if source.equal_to else []
-    about += [f"{source.unjudged} not validated"] if source.unjudged else []
+    about += [f"{source.not_validated} not validated"] if source.not_validated else []
     about += [f"{source.rounds} rounds of repair"] if source.rounds else []
     return [
         [el("b", source.generator), el("p", " · ".join(about), class_="hint") if about else None],

@@ -6,10 +6,10 @@ from collections import deque
 
 import torch
 
+from kernel_lsp.validation.trees import PLAIN
+
 #: results of earlier calls that are remembered, and bytes of all of them
 _MOST_CALLS, _MOST_BYTES = 32, 64 << 20
-#: of other classes of tensors it is not known where their elements lie
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 #: elements up to which it is looked at exactly which bytes two tensors have in common
 _EXACTLY = 1 << 16
 
@@ -30,7 +30,7 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
 
     Of tensors with more than 65536 elements, and of those that begin at one address, it is enough that their spans overlap.
     """
-    if type(a) not in _PLAIN or type(b) not in _PLAIN or a.numel() == 0 or b.numel() == 0:
+    if type(a) not in PLAIN or type(b) not in PLAIN or a.numel() == 0 or b.numel() == 0:
         return False
     if a.device != b.device or a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
         return False

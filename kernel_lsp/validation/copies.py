@@ -12,6 +12,7 @@ import torch
 
 from kernel_lsp.validation import answer_checks, failures, memory, plan
 from kernel_lsp.validation.oracle import Reference
+from kernel_lsp.validation.trees import PLAIN
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -77,7 +78,7 @@ def give(module: torch.nn.Module, like: torch.nn.Module, state: dict[str, torch.
     for path, owner in module.named_modules():
         first = theirs.get(path)
         for name, tensor in [*owner._parameters.items(), *owner._buffers.items()]:
-            if tensor is None or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            if tensor is None or type(tensor) not in PLAIN:
                 continue
             if id(tensor) not in made:
                 given = state.get(f"{path}.{name}" if path else name, tensor).detach().to(tensor, copy=True)

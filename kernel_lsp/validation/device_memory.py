@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from kernel_lsp.validation import memory
+from kernel_lsp.validation.trees import PLAIN
 
 _HANDLE_BYTES = 64
 
@@ -169,7 +170,7 @@ def _move_out(block: torch.Tensor) -> None:
 
 
 def _lies_in(one: object, block: torch.Tensor) -> bool:
-    if type(one) not in (torch.Tensor, torch.nn.Parameter):  # isinstance would ask objects for their class
+    if type(one) not in PLAIN:
         return False
     assert isinstance(one, torch.Tensor)
     if one.device != block.device or one.layout != torch.strided:

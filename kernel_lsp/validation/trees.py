@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+#: the classes of which it is known where the elements lie; ``type(t) in PLAIN``, since isinstance would ask objects for their class
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+
 
 def tensors_of(tree: Any) -> list[torch.Tensor]:
     """The tensors among the leaves of a tree, in order."""

@@ -43,7 +43,7 @@ from kernel_lsp.validation import (
     trial_timing,
 )
 from kernel_lsp.validation.chunks import identical
-from kernel_lsp.validation.trees import convert
+from kernel_lsp.validation.trees import PLAIN, convert
 
 #: calls with a part of the program instances, before all of them are run
 _ATTEMPTS = 3
@@ -318,7 +318,7 @@ class Trial:
             self.launches.streams = None
         answer: dict[str, Any] = {
             "requires": requires,
-            "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
+            "lazy": [type(t).__name__ for t in outputs if type(t) not in PLAIN],
             "launches": self.launches.graphs.launches(self.launches.count),
             "envelope": holding[0] if holding else 0,
             "joined": joined,

@@ -24,7 +24,7 @@ def validated(status: schema.Status, source: str = "source") -> schema.Validated
 def report(*statuses: schema.Status, chosen: int | None = None) -> schema.Report:
     made = schema.Report(schema.Target("file:///home/somebody/x.py", "Model"), chosen=chosen)
     made.candidates = [validated(status, f"source {i}") for i, status in enumerate(statuses)]
-    made.sources = [schema.Source("kernelllm", samples=5, unjudged=1, correct=2), schema.Source("synthesizer")]
+    made.sources = [schema.Source("kernelllm", samples=5, not_validated=1, correct=2), schema.Source("synthesizer")]
     made.device = schema.Device("NVIDIA H100", "cuda", python="3.12", torch="2.13.0", triton="3.7.1", driver="570")
     return made
 

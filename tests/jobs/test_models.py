@@ -139,7 +139,7 @@ async def test_the_first_correct_sample_ends_the_search_without_a_gpu(bench: Ben
     (source,) = report.sources
     assert report.candidates[report.chosen].verdict.status == "ok"
     assert source.correct == 1 and source.expected == 10
-    assert source.samples == len(report.candidates) + source.unjudged + len(source.equal_to)
+    assert source.samples == len(report.candidates) + source.not_validated + len(source.equal_to)
     assert f"kernelllm: {source.samples} samples, 1 correct" in report.why
     seeds = [entry.candidate.seed for entry in report.candidates]
     assert len(set(seeds)) == len(seeds) and all(0 <= seed < 10 for seed in seeds)

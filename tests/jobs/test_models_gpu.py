@@ -33,7 +33,7 @@ async def test_samples_are_validated_while_the_model_generates_and_timed_when_it
     assert model.correct >= 2 and len(model.equal_to) >= 1, (
         verdicts
     )  # two right answers that differ, and some given twice
-    assert len(own) + len(model.equal_to) == 10 and model.unjudged == 0
+    assert len(own) + len(model.equal_to) == 10 and model.not_validated == 0
     assert model.best is not None and rules.best is not None
     for entry in report.candidates:
         timed = entry.measurement is not None and any(shape.kernel for shape in entry.measurement.shapes)
