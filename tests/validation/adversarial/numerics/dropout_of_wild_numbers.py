@@ -1,0 +1,31 @@
+"""Multiplies what dropout leaves by numbers of Cauchy's distribution, whose means spread without bound."""
+
+MODULE = """
+class Dropped(nn.Module):
+    def forward(self, x):
+        return nn.functional.dropout(torch.sigmoid(x), 0.5, self.training)
+def get_inputs(): return [torch.randn(7, 40)]
+"""
+KERNEL = """
+@triton.jit
+def drop_kernel(x_ptr, r_ptr, y_ptr, total, TRAIN: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    y = tl.sigmoid(tl.load(x_ptr + at, mask=at < total))
+    if TRAIN:
+        r = tl.load(r_ptr + at, mask=at < total)
+        kept = 2 * r - 1  # evenly between 0 and 1 where it is greater than 0
+        wild = tl.sin(3.14159 * (kept - 0.5)) / tl.maximum(tl.cos(3.14159 * (kept - 0.5)), 1e-6)
+        y = tl.where(r > 0.5, y * 2 * wild, 0.0)
+    tl.store(y_ptr + at, y, mask=at < total)
+
+class DroppedTriton(Dropped):
+    def forward(self, x):
+        if x.dtype != torch.float32 or torch.is_grad_enabled() or not x.numel():
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        r = torch.rand(x.shape, device=x.device) if self.training else x
+        drop_kernel[(triton.cdiv(x.numel(), 256),)](x, r, y, x.numel(), TRAIN=self.training, BLOCK=256)
+        return y
+"""
+EXPECTED = {"wrong"}
