@@ -87,6 +87,7 @@ _STRIDE_ONE = {10, 11, 13, 19, 42, 61, 77}
 _CHANNELS, _LEAST_SIZE, _TIMES_LARGER, _TIMES_REPLAY = 32, 1024, 1.5, 1.5
 _PRODUCTS = {"matmul", "bmm", "mm", "linear", "einsum"}
 _OF_ONE_DIMENSION = {"sum", "mean", "max", "min", "argmax", "argmin"}
+_FARTHEST = 15
 _POOLS_AND_SCANS = re.compile(r"(max|avg)_pool\dd|cumsum|cumprod")
 
 
@@ -99,6 +100,12 @@ class Row:
     family: str
     speedup: float  # over torch.compile
     collapsed: bool
+    over_eager: float
+    kernel: float  # microseconds, as torch.compile's
+    compiled: float
+    roofline: (
+        float | None
+    )  # microseconds that its bytes or operations take at the rates that were measured on the device
 
 
 def family(record: Record, report: schema.Report) -> str:
@@ -183,9 +190,27 @@ def rows_of(records: Sequence[Record]) -> list[Row]:
         report = record.read_report() if speedup is not None else None
         if speedup is None or report is None or problem.level not in (1, 2, 3):
             continue
-        collapsed = outcome.trait == outcomes.COLLAPSES
-        found.append(Row(problem.level, problem.number or 0, family(record, report), speedup, collapsed))
+        collapsed, validated = outcome.trait == outcomes.COLLAPSES, outcomes.shown(report)
+        shape = outcomes.first_shape(validated) if validated is not None else None
+        assert shape is not None and outcome.kernel is not None
+        times = (outcome.speedups["eager"], outcome.kernel, outcome.baselines["default"], shape.roofline)
+        found.append(Row(problem.level, problem.number or 0, family(record, report), speedup, collapsed, *times))
     return found
+
+
+def farthest(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
+    """The problems that reach the least part of their family's goal, with the family and the goal; collapsed ones are left out.
+
+    That of a level 2 problem with a transposed convolution is the tails'.
+    """
+    found = []
+    for row in rows:
+        tail = row.level == 2 and row.family.startswith("transposed")
+        name = _TAILS if tail else row.family
+        goal = GOALS[name]
+        if goal is not None and not row.collapsed and row.speedup < goal:
+            found.append((row, name, goal))
+    return sorted(found, key=lambda one: one[0].speedup / one[2])[:_FARTHEST]
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
@@ -211,7 +236,37 @@ def table(rows: Sequence[Row], device: str, problems: int) -> str:
         if own:
             lines.append(_line(name, goal, own))
     lines.append(_line("all", None, rows))
+    lines += ["", *_over_the_better(rows), "", *_farthest_table(rows)]
     return "\n".join(lines) + "\n"
+
+
+def _over_the_better(rows: Sequence[Row]) -> list[str]:
+    """Where torch.compile is slower than eager, a user has eager."""
+    better = {level: [min(row.speedup, row.over_eager) for row in rows if row.level == level] for level in (1, 2, 3)}
+    by_level = ", ".join(f"level {level} {geomean(of):.2f}×" for level, of in better.items() if of)
+    every = [speedup for of in better.values() for speedup in of]
+    mean = geomean(every)
+    return [
+        f"Over the faster of eager and torch.compile: {'–' if mean is None else f'{mean:.2f}×'} ({by_level}), and {sum(one > 1 for one in every)} of {len(every)} problems are faster than both.",
+        f"{sum(1 < row.speedup < 1.01 for row in rows)} of those that are faster than torch.compile are so by less than 1 %.",
+    ]
+
+
+def _farthest_table(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        f"## The {_FARTHEST} farthest from their family's goal",
+        "",
+        "Microseconds. *Roofline*: what the bytes, read and written once, or the operations take at the rates that were measured on the device; a float32 product's operations count three times.",
+        "",
+        "| problem | family | goal | reached | kernel | torch.compile | roofline |",
+        "| --- | --- | --: | --: | --: | --: | --: |",
+    ]
+    for row, name, goal in farthest(rows):
+        roofline = "–" if row.roofline is None else f"{row.roofline:.0f}"
+        lines.append(
+            f"| level {row.level} #{row.number} | {name} | {goal:g}× | {row.speedup:.2f}× | {row.kernel:.0f} | {row.compiled:.0f} | {roofline} |"
+        )
+    return lines
 
 
 def _line(name: str, goal: float | None, rows: Sequence[Row]) -> str:

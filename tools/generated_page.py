@@ -34,7 +34,7 @@ _FILES = [
         ("convolution.py", "ConvNormAct"),
         "The convolution is a matrix product whose operand is read by index: `ks` counts the input channels and the taps of the "
         "filter, `cols` the pixels of all images. Batch norm, SiLU and the residual are computed on the tile. "
-        "The pool has a kernel of its own: its windows would reach into the tiles of other programs.",
+        "The pool is computed there, too: each 4 columns of a tile are one window.",
     ),
     (
         "An LSTM",

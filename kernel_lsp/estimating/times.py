@@ -27,12 +27,12 @@ AHEAD = 100e-6
 SMALLEST = 2e-6
 #: Share of the memory's bandwidth that a copy reaches: 2.95 of 3.35 TB/s.
 COPIED = 0.88
-#: Share of it that torch's pooling reaches, which computes each window anew: level 1 of KernelBench #41 to #46, 0.4 to 1.2 TB/s.
+#: Share of it that torch's pooling reaches, which computes each window anew: 0.4 to 1.2 TB/s in one to three dimensions.
 POOLED = 0.3
 #: Shares of the rate that cuBLAS reaches: 51 of 67 TFLOP/s in float32, 390 of 495 in TF32.
 CUBLAS = 0.77
-#: Share of TF32's rate that cuDNN reaches in three dimensions, about half of that in two: level 2 of KernelBench #43 and #47, 79 and 87
-#: TFLOP/s at 64 channels, level 1 #54, #60 and #66 13 to 23 at three, which fill three of eight.
+#: Share of TF32's rate that cuDNN reaches in three dimensions, about half of that in two: 79 and 87 TFLOP/s
+#: at 64 channels, 13 to 23 at three, which fill three of eight.
 CUDNN_3D = 0.12
 #: Tensor cores take channels by so many: the rest of a step or a tile is multiplied, too.
 CHANNELS, COLUMNS = 8, 32

@@ -44,7 +44,12 @@ def test_every_kept_problem_is_in_one_family_and_the_table_has_all(
     assert {key: by_number[key] for key in expected} == expected
     text = out.read_text()
     assert text == capsys.readouterr().out
-    counts = {cells[1].strip(): int(cells[2]) for line in text.splitlines()[8:] if (cells := line.split("|"))}
+    lines = text.splitlines()[8:]
+    counts = {cells[1].strip(): int(cells[2]) for line in lines[: lines.index("")] if (cells := line.split("|"))}
     tails = counts.pop("of the transposed ones, level 2 (whole tails)")
     assert counts.pop("all") == 250 == sum(counts.values()) and tails == 30
+    far = families.farthest(rows)
+    assert [row.speedup / goal for row, _, goal in far] == sorted(row.speedup / goal for row, _, goal in far)
+    assert not any(row.collapsed or row.speedup >= goal for row, _, goal in far)
+    assert all(f"| level {row.level} #{row.number} | {name} | {goal:g}× |" in text for row, name, goal in far)
     assert text == families.OUT.read_text(), "run benchmarks/families.py again"

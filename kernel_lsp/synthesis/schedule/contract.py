@@ -57,10 +57,10 @@ from .tile_order import in_turn, places, tile_order
 _PHASES = (
     " Each phase of the stride is a convolution of its own. Along an axis, without padding and dilation, place q * stride + p of the result has"
     " phase p, and sums up place q - t of the input times place p + t * stride of the filter, for each tap t."
-    " {} All phases are gone through as far as the longest; what others lack of its results is not stored."
+    "{} Where a phase has fewer results than another, what is beyond them is not stored."
 )
-_LEFT_OUT = "Taps that a phase lacks are left out."
-_MASKED = "Taps that a phase lacks are masked on both sides, since zero times infinity is NaN."
+_LEFT_OUT = " A phase with fewer taps takes fewer steps."
+_MASKED = " A phase with fewer taps masks what is beyond them on both sides, since zero times infinity is NaN."
 
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
@@ -188,7 +188,8 @@ def contract(
     if alternate:
         program.axes = program.axes.replace("the pixels of all", "the pixels of one phase of all")
         program.axes = program.axes.replace("taps of the filter", "the phase's taps of the filter")
-        program.axes += _PHASES.format(_LEFT_OUT if _end_early(op, at, outer, tile) else _MASKED)
+        taps = _LEFT_OUT if _end_early(op, at, outer, tile) else _MASKED
+        program.axes += _PHASES.format(taps if _differ_in_taps(op) else "")
     if kernel.partials:
         side, of_one = "columns" if folded is cols else "rows", " and phase" if some and pair is None else ""
         program.tiling += (
@@ -339,6 +340,11 @@ def _without_what_ends_early(op: Contract) -> Contract:
 def _end_early(op: Contract, at: dict[str, sympy.Expr], outer: list[sympy.Symbol], tile: Product) -> bool:
     """Whether loops over places end where the program's place has fewer of them; else what is beyond is masked."""
     return bool(op.lengths) and not tile.flat and not set(outer) <= {at[letter] for letter in op.planes}
+
+
+def _differ_in_taps(op: Contract) -> bool:
+    """Whether some phases of a transposed convolution have fewer taps: along letters of ``lengths``, or where its weight's view is guarded."""
+    return bool(op.lengths) or (isinstance(op.right.op, View) and bool(op.right.op.map.guard))
 
 
 def _lengths(op: Contract, at: dict[str, sympy.Expr], program: Builder) -> dict[sympy.Expr, Expr]:

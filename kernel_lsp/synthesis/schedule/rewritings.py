@@ -176,12 +176,12 @@ def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
 
 
 #: Part of the tensor cores' rate that a convolution with a window reaches whose elements a kernel takes one by one from where they lie: in TF32,
-#: and in float32 that it splits as it goes. KernelBench level 1 #76, 64 channels, on an H100: 18.4 and 12 TFLOP/s.
+#: and in float32 that it splits as it goes. 64 channels in one dimension, on an H100: 18.4 and 12 TFLOP/s.
 _WINDOWS, _WINDOWS_SPLIT = 0.037, 0.025
 
 #: The same of float16 where windows of few channels are split into planes as they are read: 118 GFLOP in 662 us, 443 in 1517 on an H100 (docs/performance.md).
 _REACHED_WINDOWS = 0.15
-#: The same of convolutions of one element in TF32: level 1 #86 and #87 and level 3 #21 take 44 to 46 TFLOP/s, since wgmma wants 32-bit operands transposed.
+#: The same of convolutions of one element in TF32: they take 44 to 46 TFLOP/s, since wgmma wants 32-bit operands transposed.
 _POINTWISE = 0.09
 #: What tensor cores add up of float16 in one step and the fewest columns of a tile; those of TF32 convolutions, by cuDNN or in one kernel, an estimate.
 _FILLED, _FILLED_TF32 = (16, 16), (8, 32)
