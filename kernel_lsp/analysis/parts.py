@@ -18,7 +18,7 @@ MAIN = "Model"
 
 
 def holders(source: Source, names: Iterable[str], classes: Sequence[ModuleClass]) -> dict[str, list[str]]:
-    """Name → the classes that instantiate it, ``name(…)``, other than itself, in the order of the text."""
+    """Name → the classes that instantiate it, ``name(…)`` or ``name[…](…)``, other than itself, in the order of the text."""
     found: dict[str, dict[str, None]] = {name: {} for name in names}
     for name, line in _instantiated(source, found):
         around = [c.name for c in classes if c.whole_range.start.line <= line <= c.whole_range.end.line]
@@ -59,11 +59,13 @@ def _instantiated(source: Source, names: Iterable[str]) -> Iterator[tuple[str, i
     if not sorted_names:
         return
     wanted = b"|".join(re.escape(name.encode()) for name in sorted_names)
-    for match in re.finditer(rb"(?<![\w.])(" + wanted + rb")\s*\(", data):
+    for match in re.finditer(rb"(?<![\w.])(" + wanted + rb")\s*[(\[]", data):
         node = source.tree.root_node.descendant_for_byte_range(*match.span(1))
-        call = node.parent if node is not None else None
+        called, call = node, node.parent if node is not None else None
+        if call is not None and call.type == "subscript" and call.child_by_field_name("value") == node:  # of a generic
+            called, call = call, call.parent
         if node is None or call is None or call.type != "call":
             continue
         name = match[1].decode()
-        if dotted(node, data) == name and call.child_by_field_name("function") == node:
+        if dotted(node, data) == name and call.child_by_field_name("function") == called:
             yield name, source.range(node.start_byte, node.end_byte).start.line

@@ -24,6 +24,7 @@ def construct(
         NotWritable: parameters or buffers get their shapes in the first call.
     """
     examples.seed_all(0)
+    _let_scripted_functions_be_copied()
     try:
         module: torch.nn.Module = cls(*example.init_args, **example.init_kwargs).train(training)
     except (Exception, SystemExit) as error:
@@ -34,6 +35,14 @@ def construct(
         detail = f"{lazy} of a {type(owner).__name__} has no shape before the first call; construct it with its sizes"
         raise errors.NotWritable(path=path, line=None, class_name=class_name, detail=detail)
     return module
+
+
+def _let_scripted_functions_be_copied() -> None:
+    """A copy of a module has the functions of ``torch.jit.script`` that its attributes are, as it has Python's own.
+
+    They hold nothing that changes. torch refuses to copy them: it refuses to pickle them, and copy.deepcopy asks for that.
+    """
+    torch.jit.ScriptFunction.__deepcopy__ = lambda function, memo: function  # type: ignore[attr-defined]
 
 
 def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name: str) -> Any:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import torch
 
-#: calls that make a Python number of a tensor
-_TAKES_OUT = frozenset(["item", "tolist", "int", "float", "bool"])
+#: methods of a tensor that make a Python number of it, and functions; its methods ``int``, ``float`` and ``bool`` convert it
+_METHODS, _FUNCTIONS = frozenset(["item", "tolist"]), frozenset(["int", "float", "bool"])
 _DECIDE = "Choose between the results with torch.where, or decide before the module is called."
 _WHOLE = (
     "Compute with the whole tensor, and weight what is not selected by 0 (a mask), so that no size depends on values; or do "
@@ -75,8 +75,9 @@ def _checks_parameters(call: ast.Call) -> bool:
 def _takes_out(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name in _TAKES_OUT and (isinstance(node.func, ast.Attribute) or len(node.args) == 1)
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in _METHODS
+    return getattr(node.func, "id", "") in _FUNCTIONS and len(node.args) == 1
 
 
 def _sizes_in(test: ast.expr) -> list[ast.expr]:

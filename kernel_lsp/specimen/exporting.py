@@ -93,10 +93,20 @@ def export(
         found = _told_line(path, error) or faults.line_in(path, error)
         at, line = (path, found) if found is not None else _forward_at(module) or (path, 1)
         detail = _plainly(error, at, line)
+        if scripted := _scripted(module):
+            advice = "Leave torch.jit out, or generate kernels for the module that it was given."
+            detail = f"{scripted} was made by torch.jit, whose code torch.export does not follow"
+            return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=advice)
         if detail.startswith(_ON_VALUES) and (told := data_dependence.described(at, line)) is not None:
             detail, advice = f"{_A_SIZE if told.of_size else _ON_VALUES} ({told.what})", told.advice
             return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=advice)
         return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=_advice(detail))
+
+
+def _scripted(module: torch.nn.Module) -> str:
+    """The first module in it that torch.jit.script or torch.jit.trace made: torch.export takes none. "" where there is none."""
+    named = (name for name, part in module.named_modules() if isinstance(part, torch.jit.ScriptModule))
+    return next((f"self.{name}" if name else "it" for name in named), "")
 
 
 def breaks_the_graph(error: errors.NotExportable) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,6 +14,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import class_schema
 from kernel_lsp.specimen import examples, faking
 from kernel_lsp.validation import state
+from kernel_lsp.validation.duplicates import duplicate
 
 #: seconds for all that is tried; for a call with elements, and bytes of a module that is copied for it
 _SECONDS, _OF_A_CALL, _BYTES = 0.5, 0.1, 1 << 26
@@ -103,7 +103,7 @@ def _with_elements(module: torch.nn.Module) -> Callable[[Any, Any], bool]:
                 lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs)
             )
             with torch.no_grad(), torch.random.fork_rng([]):
-                copy.deepcopy(module)(*args, **kwargs)
+                duplicate(module)(*args, **kwargs)
             return True
         except Exception:
             return False

@@ -211,7 +211,7 @@ def _compare_one(
         mine, eager, exact = mine.float(), eager.float(), exact.float()
     if not (mine.dtype.is_floating_point or mine.dtype.is_complex):
         return _compare_exactly(mine, eager, name)
-    scale = scale_of(exact) if scale is None else scale
+    scale = scale_of(exact, eager) if scale is None else scale
     worst = _Worst(noise)
     for index, (c, e, o) in pieces(mine, eager, exact):
         reason = worst.look(index, c, e, o, scale)
@@ -235,15 +235,17 @@ def _wide(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
 
 
-def scale_of(exact: torch.Tensor) -> torch.Tensor:
-    """mean|o| over what is finite, in float64."""
+def scale_of(exact: torch.Tensor, eager: torch.Tensor | None = None) -> torch.Tensor:
+    """mean|o| over what is finite, in float64; of ``eager`` where nothing of ``exact`` is; 0 where nothing is."""
     total = torch.zeros((), dtype=torch.float64, device=exact.device)
     count = torch.zeros((), dtype=torch.float64, device=exact.device)
     for _, (o,) in pieces(exact):
         finite = torch.isfinite(o)
         total += torch.where(finite, _wide(o).abs(), 0).sum()
         count += finite.sum()
-    return total / count  # NaN where nothing is finite: nothing is usable then
+    if not count and eager is not None:  # what is compared then is eager's
+        return scale_of(eager)
+    return total / count.clamp_min(1)
 
 
 def _errors(

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
-import copy
 import linecache
 import os
 import sys
@@ -28,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import kernel_lsp
 from kernel_lsp import schema
 from kernel_lsp.validation import agreement, channel, compare, memory, plan, randomness, sizes, state
+from kernel_lsp.validation.duplicates import duplicate
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.trees import copied, on_cpu
 from kernel_lsp.validation.work import Work
@@ -201,7 +201,7 @@ class OnTheCpu:
 
     def __init__(self, referee: Referee, tree: Any, train: bool) -> None:
         self._oracle = referee.oracle
-        self._module = copy.deepcopy(referee.module).cpu()
+        self._module = duplicate(referee.module).cpu()
         self._tree = on_cpu(tree)
         self._oracle.put_in_mode(self._module, train)
 

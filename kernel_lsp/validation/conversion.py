@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import answer_checks, failures, memory, plan
+from kernel_lsp.validation.duplicates import duplicate
 from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.trees import convert
 
@@ -74,7 +74,7 @@ def _module_converted(referee: Referee, dtype: torch.dtype) -> Iterator[None]:
     Raises:
         Exception: the module cannot be copied or converted.
     """
-    module = copy.deepcopy(referee.module)
+    module = duplicate(referee.module)
     convert(module, dtype)
     before = referee.oracle
     referee.oracle = Oracle(module, before.independent, before.training, before.around)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -28,6 +27,7 @@ from kernel_lsp.validation import (
 )
 from kernel_lsp.validation.chunks import identical
 from kernel_lsp.validation.compare import compare, structure
+from kernel_lsp.validation.duplicates import duplicate
 from kernel_lsp.validation.lifting import Lifted
 from kernel_lsp.validation.scaled_products import ScaledProducts
 from kernel_lsp.validation.slices import Part
@@ -111,7 +111,7 @@ class Oracle:
     def _renew(self) -> None:
         self.double = None  # first, so that there are never three copies of the weights
         try:
-            self.double = widen(copy.deepcopy(self.module))
+            self.double = widen(duplicate(self.module))
         except torch.OutOfMemoryError:
             if memory.limited():
                 raise

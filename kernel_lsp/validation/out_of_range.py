@@ -6,13 +6,13 @@ has to last; the candidate's own process is put at risk only after all other che
 
 from __future__ import annotations
 
-import copy
 import re
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from kernel_lsp.validation import failures, plan, state
+from kernel_lsp.validation.duplicates import duplicate
 from kernel_lsp.validation.inputs import is_integer
 from kernel_lsp.validation.trees import copied, on_cpu, tensors_of
 
@@ -33,7 +33,7 @@ def check(referee: Referee, step: plan.Step) -> None:
         Failure: eager raises for one, and the candidate does not.
     """
     tree = step.make(referee.inputs)
-    module = referee.module if referee.inputs.device.type == "cpu" else copy.deepcopy(referee.module).cpu()
+    module = referee.module if referee.inputs.device.type == "cpu" else duplicate(referee.module).cpu()
     if _raised(module, tree, referee.training) is not None:
         return  # not even the example's own values are taken on the CPU
     expected = referee.oracle.answer(tree).eager

@@ -50,6 +50,13 @@ def test_which_class_the_inputs_of_a_file_are_for(source: str, wholes: dict[str,
     assert all(c.inputs is None for c in classes if c.whole)
 
 
+def test_a_generic_class_is_a_part_where_it_is_instantiated_with_its_type() -> None:
+    source = text(Stage="", Kind="") + "class Net(nn.Module):\n    def __init__(self):\n"
+    source += "        self.parts = [Stage[int](1), Kind[0], Kind[1].of(2)]\n"
+    classes = module_classes(source, PATH)
+    assert holders(Source(source), ["Stage", "Kind"], classes) == {"Stage": ["Net"], "Kind": []}
+
+
 def test_names_in_other_letters_and_nested_classes() -> None:
     source = text(Größe="", Norm="Größe") + "class Outer(nn.Module):\n    class Inner(nn.Module):\n        pass\n"
     source += "    def forward(self, x):\n        return Outer.Inner()(Norm (2)(x))\n"

@@ -27,3 +27,20 @@ def test_an_object_of_a_class_of_its_own_is_named() -> None:
     )
     assert isinstance(found, errors.NotExportable)
     assert str(found.values["detail"]).startswith("it returns an object that is no tensor") and "(Output)" in str(found)
+
+
+class HoldsScripted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(torch.jit.script(nn.Linear(3, 3)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.body(x))
+
+
+def test_a_scripted_module_is_named() -> None:
+    example = Example(args=(torch.randn(2, 3),))
+    found = exporting.export(HoldsScripted(), example, __file__, "HoldsScripted", ran=True, training=False)
+    assert isinstance(found, errors.NotExportable)
+    assert str(found.values["detail"]).startswith("self.body.0 was made by torch.jit")
+    assert "SpecViolation" not in str(found) and "Leave torch.jit out" in str(found)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -42,6 +44,15 @@ def test_an_overflow_of_eager_alone_may_be_bettered_or_shared():
     eager = exact.half()
     assert eager[0].isinf()
     assert compare(eager.clone(), eager, exact).passed
+
+
+def test_where_float64_has_no_number_at_all_eager_is_what_counts():
+    """A mask of ``finfo(x.dtype).min`` is no float32: in float64 a softmax in float32 of a row that is masked is NaN."""
+    eager = torch.tensor([0.5, -2.0])
+    nowhere = torch.full((2,), float("nan"), dtype=torch.float64)
+    assert compare(eager * (1 + 1e-6), eager, nowhere).passed
+    off = compare(eager * 1.001, eager, nowhere)
+    assert not off.passed and math.isclose(off.error, 2e-3 / 3.25, rel_tol=0.01)
 
 
 def test_integers_are_exact_and_structures_are_the_same():
