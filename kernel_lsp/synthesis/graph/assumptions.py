@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy
+import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.printers import PythonPrinter
 
@@ -92,7 +93,9 @@ def checked(relation: sympy.Basic) -> Callable[[dict[sympy.Symbol, int]], bool]:
         code = compile(PythonPrinter().doprint(relation), "a relation of sizes", "eval")
     except (NotImplementedError, SyntaxError, TypeError):  # a function that has no Python
         return lambda values: relation.subs(values) != sympy.false
-    return lambda values: bool(eval(code, {"math": math}, {str(symbol): size for symbol, size in values.items()}))
+    return lambda values: bool(
+        eval(code, {"math": math, "torch": torch}, {str(symbol): size for symbol, size in values.items()})
+    )
 
 
 def _follows(part: sympy.Basic, known: list[sympy.Basic], graph: Graph) -> bool:

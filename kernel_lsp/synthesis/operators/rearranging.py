@@ -109,7 +109,13 @@ def repeat(x: Value, counts: list[Any], **_: Any) -> Value:
     return Build.view(x, maps.repeat(x.shape, numbers), "repeat")
 
 
-@lowers("aten.unfold", about="Windows along a dim", addressing=True)
+def _window_fits(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """``Tensor.unfold`` refuses a dim that is shorter than a window."""
+    x = given["x"]
+    return ((expr_of(given["size"]) - 1, x.shape[normalise(given["dim"], len(x.shape))]),) if x.shape else ()
+
+
+@lowers("aten.unfold", about="Windows along a dim", addressing=True, less=_window_fits)
 def unfold(x: Value, dim: int, size: Any, step: Any, **_: Any) -> Value:
     """A view with the windows' places in ``dim`` and their elements as one dim more at the end.
 

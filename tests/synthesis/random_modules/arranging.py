@@ -10,6 +10,10 @@ from tests.synthesis.random_modules.composition import Composition, Impossible
 _SLICES = ("1:", ":-1", "-2:", "1:-1", ":3", "-3:-1", "2:100", "::2", "1::2", "::3", ":-1:2", "-3::2", "5:2", "0:1")
 
 
+#: Parts that a tensor is taken apart into and put together of.
+MOST_PARTS = 16
+
+
 def _divisors(n: int) -> list[int]:
     return [f for f in range(1, n + 1) if n % f == 0]
 
@@ -156,8 +160,8 @@ def part(c: Composition) -> None:
             f"{a}.narrow({d}, 1, {size}[{d}] - 1)",
             f"{a}.select({d}, {c.one_of(0, -1, 1)})",
             f"torch.chunk({a}, {n}, {d})[{c.one_of(0, -1)}]",
-            f"torch.split({a}, {n}, {d})[{c.one_of(0, -1)}]",
-            f"torch.unbind({a}, {d})[{c.one_of(0, -1)}]",
+            f"torch.split({a}, max({n}, {size}[{d}] // 8), {d})[{c.one_of(0, -1)}]",
+            f"torch.unbind({a}, {d})[{c.one_of(0, -1)}]" if c.shape(a)[d] <= MOST_PARTS else f"{a}.flip({d})",
             f"torch.tensor_split({a}, {n}, {d})[{c.one_of(0, -1)}]",
         )
     )
@@ -179,7 +183,7 @@ def join(c: Composition) -> None:
             f"torch.cat([{a}, {a}.sum({d}, keepdim=True)], {d})",
             f"torch.cat([{a}[..., :0], {a}], -1)",
             f"torch.hstack([{a}, {b}])",
-            f"torch.stack(torch.unbind({a}, {d})[::-1], {d})",
+            f"torch.stack(torch.unbind({a}, {d})[::-1], {d})" if c.shape(a)[d] <= MOST_PARTS else f"{a}[...]",
             f"torch.cat(torch.chunk({a}, 2, {d})[::-1], {d})",
         )
     )

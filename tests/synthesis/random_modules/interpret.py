@@ -14,6 +14,7 @@ import importlib.util
 import json
 import logging
 import random
+import re
 import signal
 import sys
 import tempfile
@@ -62,8 +63,9 @@ SECONDS, SECONDS_OF_ANOTHER = 0.7, 0.2
 #: The same of all that is done with a module.
 LIMIT = 90
 MOST_RESULT_ELEMENTS = 10000
-#: Where eager refuses a place that is out of range, a kernel need not: it does not read there.
-_REFUSED_PLACES = ("out of range", "out of bounds", "index")
+#: What eager refuses and a kernel need not: places that are out of range, where it does not read, and layouts that view cannot take.
+_MAY_BE_TAKEN = ("out of range", "out of bounds", "index", "view size is not compatible")
+_ATTENTION = re.compile(r"scaled_dot_product|MultiheadAttention")
 #: By how much inputs are moved to see what rounding decides.
 _ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-15, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 _ROUNDING_OF_HALVES = 8e-3
@@ -119,7 +121,12 @@ def calls(s: Subject) -> Iterator[Call]:
     others = [*other_calls(c.inputs, c.sizes, c.dtype, c.seed, r), *same_tensor_twice(arguments)]
     r.shuffle(others)
     yield "the example", arguments
-    yield from filter(small, others)
+    for call in others:
+        # torch's implementations of attention differ in what they give for infinities.
+        if small(call) and not (
+            "special" in call[0] and any(_ATTENTION.search(line) for line in c.modules + c.statements)
+        ):
+            yield call
 
 
 def attempt(module: nn.Module, arguments: list[Any]) -> tuple[Any, Exception | None]:
@@ -168,14 +175,12 @@ def wrong_with(call: Call, kernel: nn.Module, s: Subject, watch: Watch) -> str:
     finally:
         watch.guards = None
     if refused is not None:
-        excused = raised is not None or any(words in str(refused) for words in _REFUSED_PLACES)
+        excused = raised is not None or any(words in str(refused) for words in _MAY_BE_TAKEN)
         return "" if excused else f"eager refuses it ({refused}), the kernel does not"
     if raised is not None:
         return f"the kernel raises {type(raised).__name__}: {str(raised)[:300]}"
     if damaged := memory.damaged():
         return "; ".join(damaged)
-    if alike(got, given) != alike(eager, arguments):
-        return f"results share memory otherwise: {alike(got, given)} instead of {alike(eager, arguments)}"
     exact_module = s.double()
     exact, _ = attempt(exact_module, as_float64(arguments))
     buffers = [[*module.buffers()] for module in (kernel, eager_module, exact_module)]
@@ -190,12 +195,6 @@ def wrong_with(call: Call, kernel: nn.Module, s: Subject, watch: Watch) -> str:
 
 def tensors(results: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)]
-
-
-def alike(results: Any, arguments: list[torch.Tensor]) -> list[int]:
-    """For each input and result, which one is the first in whose memory it lies."""
-    places = [t.untyped_storage().data_ptr() or -n for n, t in enumerate([*arguments, *tensors(results)], 1)]
-    return [places.index(place) for place in places]
 
 
 def check(c: Composition, folder: Path, watch: Watch) -> dict[str, Any]:

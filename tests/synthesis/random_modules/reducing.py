@@ -61,6 +61,7 @@ def reduction(c: Composition) -> None:
         a = f"{a}.float()"
     rank = len(c.shape(a))
     if not rank or c.chance(0.08):
+        a = f"{a}.contiguous()" if f == "median" else a
         c.add(f"torch.{f}({a})" if f not in ("vector_norm", "aminmax") else f"{a}.amax()")
         return
     d, keep = c.dimension(a, negative=True), c.chance(0.4)
@@ -78,7 +79,8 @@ def reduction(c: Composition) -> None:
     elif f in ("max", "min"):
         text = f"torch.{f}({a}, dim={d}, keepdim={keep}){c.one_of('.values', '.indices', '[0]')}"
     elif f == "median":
-        text = f"torch.median({a}, dim={d}, keepdim={keep}).values"
+        # torch.median reads memory of others where a stride is zero.
+        text = f"torch.median({a}.contiguous(), dim={d}, keepdim={keep}).values"
     elif f == "count_nonzero":
         text = f"torch.count_nonzero({a}, dim={d})"
     elif f == "aminmax":
