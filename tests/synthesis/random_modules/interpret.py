@@ -36,7 +36,7 @@ from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.validation import guards
 from kernel_lsp.validation.interpreter import repair
 from tests.synthesis.random_modules import arranging, changing, elementwise, indexing, multiplying, reducing
-from tests.synthesis.random_modules.comparison import TOLERANCE_OF_HALVES, difference
+from tests.synthesis.random_modules.comparison import TOLERANCE, TOLERANCE_OF_HALVES, difference
 from tests.synthesis.random_modules.composition import Composition, drawn
 from tests.synthesis.random_modules.inputs import (
     Call,
@@ -86,13 +86,14 @@ def load(path: Path) -> Any:
 
 @dataclass
 class Subject:
-    """A random module, its class's file ``stem``, and whether it computes in half precision anywhere."""
+    """A random module, its class's file ``stem``, and whether it computes in half or single precision anywhere."""
 
     composition: Composition
     module: nn.Module
     stem: str
     folder: Path
     halves: bool
+    singles: bool
 
     def double(self) -> nn.Module:
         return copy.deepcopy(self.module).double()
@@ -110,7 +111,8 @@ def subject(c: Composition, folder: Path) -> Subject:
         if "running" in name:
             buffer += torch.rand(buffer.shape).to(buffer.dtype)
     halves = any(word in text for word in ("half", "float16")) or c.dtype.itemsize == 2
-    return Subject(c, module, path.stem, folder, halves)
+    singles = any(word in text for word in ("float32", ".float()"))
+    return Subject(c, module, path.stem, folder, halves, singles)
 
 
 def calls(s: Subject) -> Iterator[Call]:
@@ -189,7 +191,7 @@ def wrong_with(call: Call, kernel: nn.Module, s: Subject, watch: Watch) -> str:
         (eager, buffers[1], arguments),
         (exact, buffers[2], as_float64(arguments)) if exact is not None else None,
         lambda: [(result, buffers[1], arguments) for result in rounded_otherwise(s, arguments)],
-        TOLERANCE_OF_HALVES if s.halves else 0.0,
+        TOLERANCE_OF_HALVES if s.halves else TOLERANCE[torch.float32] if s.singles else 0.0,
     )
 
 
