@@ -28,11 +28,20 @@ def _mirrored(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...
     return tuple((margin, n) for margin, n in sides if not margin.is_number or margin > 0)
 
 
+def _wrapped(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """What is wrapped around has each element once: a margin is no greater than the size."""
+    return tuple((margin - 1, n) for margin, n in _mirrored(given))
+
+
+#: Modes in which a margin is bounded by the size.
+_LESS = {"reflect": _mirrored, "circular": _wrapped}
+
+
 @lowers(
     "aten.pad",
     about="With a margin of a number, or of the elements nearby",
     addressing=True,
-    less=lambda given: _mirrored(given) if given.get("mode") == "reflect" else (),
+    less=lambda given: _LESS[given["mode"]](given) if given.get("mode") in _LESS else (),
 )
 def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **_: Any) -> Value:
     """``pads``: (before, after) of the last dim first; negative ones cut off. ``mode``: constant, reflect, replicate or circular.

@@ -1,4 +1,4 @@
-"""Windows over images whose size varies: torch refuses some that are smaller than a window, and the class leaves them to it."""
+"""Windows and margins of images whose size varies: torch refuses some that are too small, and the class leaves them to it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from kernel_lsp.synthesis.operators.lower import lower
         lambda x: F.avg_pool3d(x[:, None, None], (1, 1, 2), 2, ceil_mode=True),
         lambda x: F.avg_pool2d(x[:, None], (1, 3), 2, padding=(0, 1)),
         lambda x: x.unfold(1, 3, 2),
+        lambda x: F.pad(x, (0, 2), mode="circular"),
+        lambda x: F.pad(x[:, :, None], (0, 0, 3, 2), mode="circular"),
         lambda x: x.unfold(-1, 3, 1),
         lambda x: x.unfold(-1, 2, 2),
     ],
