@@ -102,6 +102,9 @@ class _Python(StrPrinter):
     def _print_Min(self, expr: sympy.Expr) -> str:
         return f"min({', '.join(self._print(a) for a in expr.args)})"
 
+    def _print_Abs(self, expr: sympy.Expr) -> str:
+        return f"abs({self._print(expr.args[0])})"
+
     def _print_TruncToInt(self, expr: sympy.Expr) -> str:
         return f"int({self._print(expr.args[0])})"
 

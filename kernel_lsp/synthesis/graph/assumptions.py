@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy
+import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.printers import PythonPrinter
 
@@ -49,6 +50,9 @@ def ones(exported: ExportedProgram) -> frozenset[sympy.Expr]:
         return frozenset()
     parts = [part for guard in env.guards for part in sympy.And.make_args(env.replace(guard.expr))]
     found = [part.args[0] for part in parts if isinstance(part, sympy.Eq) and part.args[1] == 1]
+    # Of a quotient torch.export says that it is below two, and that it is not zero goes without saying.
+    below_two = [part.args[0] for part in parts if isinstance(part, sympy.StrictLessThan) and part.args[1] == 2]
+    found += [size for size in below_two if size.xreplace(dict(env.backed_var_to_val)) == 1]
     return frozenset(size for size in found if not size.is_number)
 
 
@@ -73,12 +77,22 @@ def environment(exported: ExportedProgram) -> Any:
 def _of_interest(part: sympy.Basic) -> bool:
     if not isinstance(part, sympy.core.relational.Relational) or isinstance(part, sympy.Ne):
         return False
-    if part.has(sympy.Max, sympy.Min) or "Max" in str(part):  # about strides
+    if _of_strides(part):
         return False
     if isinstance(part, sympy.Eq):
         return True
     one = isinstance(part, sympy.StrictGreaterThan | sympy.StrictLessThan) and sympy.S.One in part.args
     return not one and sympy.Integer(2) not in part.args  # "at least 2", or "more than 1", is about sizes of one
+
+
+def _of_strides(expr: sympy.Basic) -> bool:
+    """Whether it compares strides, which torch.export makes of Max(1, size). Sizes have others, and quotients of such: pieces of a split."""
+    name = expr.func.__name__
+    if name in ("FloorDiv", "CleanDiv"):
+        return False
+    if name in ("Max", "Min") and sympy.S.One in expr.args:
+        return True
+    return any(map(_of_strides, expr.args))
 
 
 def _pairs(graph: Graph) -> list[sympy.Basic]:
@@ -92,7 +106,9 @@ def checked(relation: sympy.Basic) -> Callable[[dict[sympy.Symbol, int]], bool]:
         code = compile(PythonPrinter().doprint(relation), "a relation of sizes", "eval")
     except (NotImplementedError, SyntaxError, TypeError):  # a function that has no Python
         return lambda values: relation.subs(values) != sympy.false
-    return lambda values: bool(eval(code, {"math": math}, {str(symbol): size for symbol, size in values.items()}))
+    return lambda values: bool(
+        eval(code, {"math": math, "torch": torch}, {str(symbol): size for symbol, size in values.items()})
+    )
 
 
 def _follows(part: sympy.Basic, known: list[sympy.Basic], graph: Graph) -> bool:

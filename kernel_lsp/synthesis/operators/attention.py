@@ -98,7 +98,7 @@ def attention(
     Source: Vaswani et al., Attention Is All You Need, 2017.
 
     Raises:
-        NotLowered: with dropout, and for empty tensors.
+        NotLowered: with dropout, for empty tensors, and for dtypes that ``matmul`` has no product of.
     """
     if dropout_p:
         raise NotLowered("attention with dropout")

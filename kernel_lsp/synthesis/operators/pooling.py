@@ -183,10 +183,15 @@ def _windows(size: Any, stride: Any, padding: Any, dilation: Any, spatial: int) 
     return found
 
 
+def _windows_fit(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """avg_pool3d refuses images that are smaller than a window, also where their margins make up for it; avg_pool2d does not."""
+    return tuple((n - 1, size) for n, size in zip(each(given["size"], 3), given["x"].shape[-3:], strict=True))
+
+
 for _n in (1, 2, 3):
     lowers(f"aten.max_pool{_n}d", about="The maximum of each window")(maximum(_n, indices=False))
     lowers(f"aten.max_pool{_n}d_with_indices", about="The maximum of each window, and its place")(
         maximum(_n, indices=True)
     )
-    lowers(f"aten.avg_pool{_n}d", about="The mean of each window")(average(_n))
+    lowers(f"aten.avg_pool{_n}d", about="The mean of each window", less=_windows_fit if _n == 3 else None)(average(_n))
     lowers(f"aten.adaptive_avg_pool{_n}d", about="The means of as many windows as are asked for")(adaptive_average(_n))

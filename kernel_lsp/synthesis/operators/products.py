@@ -54,6 +54,14 @@ def _times_a_number(x: Value, y: Value) -> Value:
     return value if value.shape == shape else Build.expand(value, shape)
 
 
+def _require_product(x: Value, y: Value, out: torch.dtype) -> None:
+    """Raises NotLowered for dtypes that the tensor cores are not given, and for empty matrices."""
+    if out not in (torch.float32, torch.float16, torch.bfloat16):
+        raise NotLowered(f"matrix products in {out}")
+    if ZERO in x.shape or ZERO in y.shape:
+        raise NotLowered("a product of empty matrices")
+
+
 @lowers("aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", about="Matrix product")
 def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     """A tiled product; with a vector, or a matrix of one row or column, a reduction, and where nothing is summed over a multiplication.
@@ -61,10 +69,7 @@ def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     Raises:
         NotLowered: for dtypes other than float32, float16 and bfloat16, and for empty matrices.
     """
-    if out not in (torch.float32, torch.float16, torch.bfloat16):
-        raise NotLowered(f"matrix products in {out}")
-    if ZERO in x.shape or ZERO in y.shape:
-        raise NotLowered("a product of empty matrices")
+    _require_product(x, y, out)
     row, col = len(x.shape) == 1, len(y.shape) == 1
     if _of_one_number(x) or _of_one_number(y):
         return _times_a_number(x, y)
@@ -112,7 +117,12 @@ def addmm(c: Value, x: Value, y: Value, *, beta: Any = 1, alpha: Any = 1, out: t
 
 
 def batched(x: Value, y: Value, out: torch.dtype) -> Value:
-    """The product of two batches of matrices [..., M, K] and [..., K, N], tiled unless one of the three sizes is one."""
+    """The product of two batches of matrices [..., M, K] and [..., K, N], tiled unless one of the three sizes is one.
+
+    Raises:
+        NotLowered: as ``matmul``.
+    """
+    _require_product(x, y, out)
     if ONE in (x.shape[-2], x.shape[-1], y.shape[-1]):
         return matmul(x, y, out=out)
     return Build.matmul(x, y, out)

@@ -28,11 +28,20 @@ def _mirrored(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...
     return tuple((margin, n) for margin, n in sides if not margin.is_number or margin > 0)
 
 
+def _wrapped(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """What is wrapped around has each element once: a margin is no greater than the size."""
+    return tuple((margin - 1, n) for margin, n in _mirrored(given))
+
+
+#: Modes in which a margin is bounded by the size.
+_LESS = {"reflect": _mirrored, "circular": _wrapped}
+
+
 @lowers(
     "aten.pad",
     about="With a margin of a number, or of the elements nearby",
     addressing=True,
-    less=lambda given: _mirrored(given) if given.get("mode") == "reflect" else (),
+    less=lambda given: _LESS[given["mode"]](given) if given.get("mode") in _LESS else (),
 )
 def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **_: Any) -> Value:
     """``pads``: (before, after) of the last dim first; negative ones cut off. ``mode``: constant, reflect, replicate or circular.
@@ -109,7 +118,13 @@ def repeat(x: Value, counts: list[Any], **_: Any) -> Value:
     return Build.view(x, maps.repeat(x.shape, numbers), "repeat")
 
 
-@lowers("aten.unfold", about="Windows along a dim", addressing=True)
+def _window_fits(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """``Tensor.unfold`` refuses a dim that is shorter than a window."""
+    x = given["x"]
+    return ((expr_of(given["size"]) - 1, x.shape[normalise(given["dim"], len(x.shape))]),) if x.shape else ()
+
+
+@lowers("aten.unfold", about="Windows along a dim", addressing=True, less=_window_fits)
 def unfold(x: Value, dim: int, size: Any, step: Any, **_: Any) -> Value:
     """A view with the windows' places in ``dim`` and their elements as one dim more at the end.
 

@@ -152,6 +152,8 @@ def _interpolated(
 ) -> Value:
     if not x.dtype.is_floating_point:
         raise NotLowered("interpolation of integers")
+    if x.dtype == torch.float64:  # whose places and weights are of float64, too
+        raise NotLowered("interpolation in float64")
     count = len(shape) - 2
     taps = {}
     for d, factor in zip(range(2, 2 + count), _factors(given, count), strict=True):
@@ -180,7 +182,7 @@ def linear(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape,
     """The last ``len(shape) - 2`` dims of ``x`` [N, C, ...] interpolated to those of ``shape``.
 
     Raises:
-        NotLowered: the elements are integers, or a scale varies.
+        NotLowered: the elements are integers or float64, or a scale varies.
     """
     return _interpolated(x, align_corners, scales, shape, out, cubic=False)
 
@@ -192,7 +194,7 @@ def cubic(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape, 
     Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981.
 
     Raises:
-        NotLowered: the elements are integers, or a scale varies.
+        NotLowered: the elements are integers or float64, or a scale varies.
     """
     return _interpolated(x, align_corners, scales, shape, out, cubic=True)
 

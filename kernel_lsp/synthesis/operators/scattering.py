@@ -110,7 +110,10 @@ def _put(x: Value, dim: int, index: Value, source: Callable[[int], Operand], out
     for k in range(_few(index.shape[dim])):
         here = Build.comparison("eq", place, _at(index, dim, k))
         new = Build.cast(source(k), out)
-        if add:
+        if add and out == torch.bool:
+            added = Build.pointwise("and", here, new, dtype=out)
+            value = Build.pointwise("or", value, added, dtype=out)
+        elif add:
             zero: Any = 0.0 if out.is_floating_point else 0
             added = Build.pointwise("where", here, new, zero, dtype=opmath(out))
             value = Build.arithmetic("add", value, added, result=out)

@@ -40,13 +40,13 @@ def view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
     op = value.op
     assert isinstance(op, View)
     if op.name == "permute":
-        return f".permute({', '.join(map(str, op.map.permutation or ()))})"
+        return f".permute({', '.join(map(str, op.map.permutation or ())) or '()'})"
     if op.name == "slice":
         start, steps = op.map.index[0].subs(dim(0), 0), value.shape[0]
         return f"[{start}:]" if start else f"[:{python(steps, sizes)}]"
     if op.name == "select":
         return f"[{op.map.index[0]}]"
     if op.name == "expand":
-        return f".expand{shape(value.shape, sizes)}"
+        return f".expand{shape(value.shape, sizes)}" if value.shape else ".expand(())"
     extents = [python(n, sizes) for n in value.shape]
     return f".view({', '.join(extents) or '()'})"

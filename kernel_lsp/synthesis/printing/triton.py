@@ -184,6 +184,8 @@ class Printer:
             return f"{self.name(expr.axis.variable)}{_lane(expr.axis.lane)}", ATOM
         if isinstance(expr, Apply) and expr.function == "offset" and not self.wide:
             return self.expression(expr.operands[0])
+        if isinstance(expr, Apply) and expr.function.startswith("to_") and not _has_tensors(expr):
+            return f"tl.full((), {self.text(expr.operands[0])}, {_dtype(expr.dtype)})", ATOM
         if isinstance(expr, Apply):
             function = FUNCTIONS[expr.function]
             least = least_precedences(expr.function, expr.dtype.is_floating_point)
@@ -278,6 +280,11 @@ def _of_tensors(expr: Apply) -> bool:
     if expr.function == "where":
         return all(isinstance(part, Number) for part in expr.operands[1:])
     return FUNCTIONS[expr.function].text.startswith(("tl.", "libdevice.", "_"))
+
+
+def _has_tensors(expr: Expr) -> bool:
+    """Whether it is made of anything but numbers, which Python computes with: ``0 << 2`` has no ``.to``."""
+    return any(map(_has_tensors, expr.operands)) if isinstance(expr, Apply) else not isinstance(expr, Number)
 
 
 def _in_float64(number: float | int | bool, always: bool = False) -> str:

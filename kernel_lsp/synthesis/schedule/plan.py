@@ -299,13 +299,15 @@ def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
 
 
 def _for_sizes(graph: Graph, read: list[Value]) -> list[Value]:
-    """Inputs that no kernel reads, but whose sizes or device are asked for: ``x.expand_as(y)``, ``torch.zeros_like(x)``."""
+    """Inputs that no kernel reads, but whose sizes or device are asked for: ``x.expand_as(y)``, ``return x, y.shape[0]``."""
     needed: set[sympy.Symbol] = set()
     for value in topological(graph.outputs):
         scalars = (
             [o.expr for o in value.op.operands if isinstance(o, Scalar)] if isinstance(value.op, Pointwise) else []
         )
         needed |= {symbol for size in (*value.shape, *scalars) for symbol in size.free_symbols}
+    for leaf in graph.output_leaves:
+        needed |= leaf.expr.free_symbols if isinstance(leaf, Scalar) else set()
     needed -= {size for value in read for size in value.shape}
     added: list[Value] = []
     for value in graph.inputs:

@@ -7,6 +7,7 @@ import torch
 
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.assumptions import assumed
+from kernel_lsp.synthesis.graph.verify import verify
 from kernel_lsp.synthesis.operators import lower
 
 COUNT = 9
@@ -63,3 +64,32 @@ def test_a_squeeze_takes_the_dims_that_it_names_to_stay_and_no_others(squeezed, 
 
     graph = lower(capture(Squeezed(), (torch.randn(5, 1, COUNT),)))
     assert graph.not_one == [graph.inputs[0].shape[d] for d in dims]
+
+
+def test_a_quotient_that_was_one_is_one_where_it_broadcasts():
+    class Halved(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.tensor_split(x, 2, 0)[-1] + y
+
+    graph = lower(capture(Halved(), (torch.randn(3, 1), torch.randn(6, COUNT))))
+    verify(graph)
+    x, y = graph.inputs
+    assert graph.outputs[0].shape == y.shape
+    assert [size.subs(x.shape[0], 3) for pair in graph.equal for size in pair] == [1, 1]
+
+
+@pytest.mark.parametrize("least", [1, 3])
+def test_a_split_into_parts_of_a_clamped_size_takes_sizes_of_as_many_parts(least):
+    def parts(x):
+        return torch.split(x, max(least, x.shape[1] // 8), 1)
+
+    class Last(torch.nn.Module):
+        def forward(self, x):
+            return parts(x)[-1] * 2
+
+    exported = capture(Last(), (torch.randn(5, 4 * COUNT),))
+    graph = lower(exported)
+    symbol, found = graph.inputs[0].shape[1], assumed(exported, graph)
+    for size in range(2, 8 * COUNT):
+        if all(bool(relation.subs(symbol, size)) for relation in found):
+            assert len(parts(torch.randn(5, size))) == len(parts(torch.randn(5, 4 * COUNT))), size

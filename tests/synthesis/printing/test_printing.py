@@ -45,6 +45,7 @@ def sizes(depth: int) -> st.SearchStrategy[sympy.Expr]:
         | st.tuples(inner, st.sampled_from(list(SIZES))).map(lambda p: FloorDiv(p[0], p[1] + 1))
         | st.tuples(inner, st.integers(2, 5)).map(lambda p: PythonMod(p[0], sympy.Integer(p[1])))
         | inner.map(lambda e: e**2)
+        | inner.map(sympy.Abs)
     )
 
 
