@@ -24,6 +24,7 @@ from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
 from .stages import (
     CHAINED,
+    CHANNELS_LAST,
     FOLDED,
     IN_PARTS,
     IN_TILES,
@@ -203,10 +204,13 @@ def _candidates(
             for elements in STEPS:
                 planes += _new(also(halves=True, begins_again=elements, most=1)[0][:1], [*rounded, *planes])
         # torch, which may round convolutions, does not do so with few channels at most sizes
-        if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
+        rounds = (
+            rounded[0].arithmetic != CHANNELS_LAST
+        )  # convolutions in half precision are what they are in any arithmetic
+        if strict and rounds and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
             planes += [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]
-        if strict and convolutions:  # and with more not at all of them, nor in parts of a deep network
+        if strict and rounds and convolutions:  # and with more not at all of them, nor in parts of a deep network
             found = also(halves=True, tf32=False, most=_PLANES if convolutions <= _FEW else 1)[0]
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
             planes += _new(found, planes)

@@ -33,7 +33,7 @@ from .passes.cuts import cut_last
 from .passes.exclusive_scans import pad_operands
 from .passes.first_states import leave_out
 from .passes.float8_products import of_float8, unconverted_products
-from .passes.layout import channels_last, in_tf32, of_few_channels
+from .passes.layout import HALVES, channels_last, in_tf32, of_few_channels
 from .passes.planes import split_into_planes
 from .passes.pointwise import rounded_in_tiles
 from .passes.regions import plan
@@ -68,6 +68,9 @@ from .schedule.target import Target, float8_of
 
 #: said of a module with a float8 product whose sum is split
 IN_PARTS = "sums in parts"
+
+#: said of a module with convolutions in half precision whose operands are laid out anew
+CHANNELS_LAST = "channels-last convolutions"
 
 #: said of a module with two products that share a kernel
 CHAINED = "attention in one kernel"
@@ -160,8 +163,11 @@ def lowered(
     in_pairs = {product.op for pair in pairs.items() for product in pair}
     rounded: list[str] = []
     thin: set[Contract] = set()
+    if on is not None and halves and _half_convolutions(graph, on):
+        rounded.append(CHANNELS_LAST)
+        share(graph)
     if on is not None and precision != "strict":
-        rounded = _rounded_as_asked(graph, on, precision, halves, in_pairs)
+        rounded += _rounded_as_asked(graph, on, precision, halves, in_pairs)
         share(graph)
     elif on is not None and halves:
         tf32 = tf32 and tf32_convolutions()
@@ -238,6 +244,15 @@ def _rounded_convolutions(
     if rounded and any(exact(op) for op in left):
         rounded.append("few channels in float32")
     return rounded
+
+
+def _half_convolutions(graph: Graph, on: Target) -> bool:
+    """Whether there were convolutions in half precision whose operands are laid out anew."""
+
+    def pays(op: Contract, made: Contract) -> bool:
+        return float16_pays(op, made, on, graph.hints)
+
+    return bool(channels_last(graph, pays, dtypes=tuple(HALVES)))
 
 
 def _rounded_as_asked(graph: Graph, on: Target, precision: str, halves: bool, in_pairs: set[Op]) -> list[str]:

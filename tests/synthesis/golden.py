@@ -59,6 +59,7 @@ _LIKE_ANOTHER = (
     *("float8_of_", "float8_read_half", "float8_not_zero", "float8_bits", "float8_arithmetic", "scaled_product_e5m2"),
     *("attention_m", "attention_ra", "attention_s", "attention_bf", "attention_causal_", "attention_of_"),
     *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "planes_conv2d_h"),
+    *("half_strided_conv", "half_dilated_conv", "half_conv3d", "half_grouped", "half_phases", "half_normed"),
     *("thin_mm_", "thin_linear", "thin_weight", "thin_both_"),
     *(
         "interpolated_l",

@@ -77,7 +77,8 @@ def test_it_raises_in_tests(failing: Any) -> None:
 
 def arithmetic(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
     """What the candidates compute with, each way once, and what is left to torch."""
-    exported = capture(module.to("meta").eval(), (torch.empty(shape, device="meta"),))
+    dtype = next(module.parameters()).dtype
+    exported = capture(module.to("meta").eval(), (torch.empty(shape, device="meta", dtype=dtype),))
     found = synthesize(module, exported, class_name="Features", import_from="here", gpu="H100")
     return list(dict.fromkeys(one.arithmetic or one.variant.partition(",")[0] for one in found))
 
@@ -86,6 +87,12 @@ def test_where_convolutions_are_rounded_those_of_torch_stand_for_what_is_not() -
     module = nn.Sequential(nn.Conv2d(64, 128, 3), nn.ReLU())
     found = arithmetic(module, (64, 64, 64, 64))
     assert found == ["float16 convolutions", "convolutions left to torch", "convolutions of float16 planes"]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_convolutions_in_half_precision_are_laid_out_anew_or_left_to_torch(dtype: torch.dtype) -> None:
+    module = nn.Sequential(nn.Conv2d(64, 128, 3), nn.ReLU()).to(dtype)
+    assert arithmetic(module, (64, 64, 64, 64)) == ["convolutions left to torch", "channels-last convolutions"]
 
 
 def test_a_convolution_alone_has_kernels_that_do_not_round() -> None:

@@ -204,6 +204,12 @@ class Contract(Op):
     begins_again: int = 0
     short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
     full_sums: bool = False  # of half precision operands: the sum has to have float32's error
+    convolution: Contract | None = None  # that it is, over the same elements in another order
+
+    @property
+    def written(self) -> Contract:
+        """The product as the module has it, before its operands were rounded or laid out anew."""
+        return self.exact.product if self.exact is not None else self.convolution or self
 
     @property
     def summed(self) -> str:

@@ -175,7 +175,7 @@ def _folds_lines(v: Value, product: Value, shape: Shape) -> bool:
     assert isinstance(of, Contract)
     if not isinstance(op, Reduce) or op.kind not in _POOLED or op.part or not same_shape(op.operand.shape, shape):
         return False
-    if not (of.exact.product if of.exact is not None else of).convolves:
+    if not of.written.convolves:
         return False
     rank = len(shape)
     length = numel(tuple(shape[d] for d in op.dims))

@@ -1,8 +1,8 @@
 """Convolutions by tensor cores: the input with its channels last and its padding written out, both operands in half precision.
 
 Then a place of the window is a shift of all rows, the channels are summed in order of memory, and no element needs a
-mask. float16 has the mantissa of TF32, in which torch convolves by default, so the errors are alike as long as nothing
-leaves its range.
+mask. float16 has the mantissa of TF32, in which torch convolves by default, so the errors of float32 operands that are
+rounded to it are alike as long as nothing leaves its range. Operands in half precision are laid out anew as they are.
 
 Of few channels the places along the window's last axis are summed in one step with them: they lie next to each other. The
 channels become a multiple of four, with zeros, so that each place begins at an address from which eight bytes are read at once.
@@ -37,19 +37,29 @@ _READ_TOGETHER = 4
 #: number it has; and where its spacing at zero, 2^-24, is an eighth of TF32's there. Much smaller numbers lose more.
 LEAST_PEAK, MOST_PEAK = 2.0**-11, 65504.0
 
+#: Half precision, and the function that gives a dtype's numbers.
+HALVES = {torch.float16: "to_float16", torch.bfloat16: "to_bfloat16"}
+
 #: The function that rounds to the nearest number of TF32; up to how many elements a sum takes so few steps that its tiles may be rounded.
 _NEAREST, _FEW_STEPS = "to_tf32", 64
 
 
-def channels_last(graph: Graph, worthwhile: Callable[[Contract, Contract], bool], *, planes: bool = False) -> int:
-    """Rewrite the float32 convolutions for which it is ``worthwhile``, given what they are and what they would become.
+def channels_last(
+    graph: Graph,
+    worthwhile: Callable[[Contract, Contract], bool],
+    *,
+    planes: bool = False,
+    dtypes: tuple[torch.dtype, ...] = (torch.float32,),
+) -> int:
+    """Rewrite the convolutions of ``dtypes`` for which it is ``worthwhile``, given what they are and what they would become.
 
-    ``planes``: two of each operand, for the error of float32 (``planes.py``). Else those of one element are left to ``pointwise.py``. Returns how many there were.
+    ``planes``: two of each float32 operand, for its error (``planes.py``). Else those of one element are left to ``pointwise.py``, and those of
+    half precision as they are. Returns how many there were.
     """
     count = 0
     for value in topological(graph.outputs):
         op = value.op
-        if not isinstance(op, Contract) or (is_pointwise(op) and not planes):
+        if not isinstance(op, Contract) or op.left.dtype not in dtypes or (is_pointwise(op) and not planes):
             continue
         if (found := _convolution(op, planes)) is not None and worthwhile(op, found):
             value.op = found
@@ -123,17 +133,13 @@ def _round_to_nearest(graph: Graph, ops: list[Contract]) -> None:
 
 
 def _convolution(op: Contract, planes: bool) -> Contract | None:
-    """The product over rounded operands; None where it is no convolution in float32 of as much as a step sums up.
+    """The product over operands with their channels last, rounded where they are float32; None where it is no convolution of as much as a step sums up.
 
     The letters are those of ``Build.convolve``: "o" and "c" for the channels, "n" for the batch, "g" for groups; the other summed ones
     go through a window.
     """
-    if (
-        op.left.dtype != torch.float32
-        or op.right.dtype != torch.float32
-        or not isinstance(op.right.op, View)
-        or op.tf32
-    ):
+    dtype = op.left.dtype
+    if op.right.dtype != dtype or not isinstance(op.right.op, View) or op.tf32:
         return None
     view, weight = op.right.op, op.left
     inside = "".join(letter for letter in op.summed if letter != "c")
@@ -163,6 +169,23 @@ def _convolution(op: Contract, planes: bool) -> Contract | None:
     name = view.operand.name
     names = f"{name}_last" if name else "", f"{variable_name(weight)}_packed"
     lengths = tuple(_lengths(op, view.map, outer))
+    if dtype in HALVES:  # as they are, in another order
+        last, packed = (
+            Build.pointwise(HALVES[dtype], v, dtype=dtype, name=name)
+            for v, name in zip((last, packed), names, strict=True)
+        )
+        seen_last = Build.view(last, windows, "window")
+        return Contract(
+            seen_last,
+            packed,
+            seen,
+            order,
+            op.axes,
+            outer=outer,
+            lengths=lengths,
+            full_sums=op.full_sums,
+            convolution=op,
+        )
     if planes:
         last.name, packed.name = names
         return _of_planes(op, last, windows, packed, seen, order, outer, lengths)

@@ -136,7 +136,7 @@ def reduce_in_tiles(graph: Graph, chunks: Chunks, apart: set[Value], pays: Calla
 
 def _pixels(op: Contract) -> Pixels | None:
     """How many pixels an image of a convolution's result has; None where it is none, or has one."""
-    whole = op.exact.product if op.exact is not None else op
+    whole = op.written
     places = [letter for letter in op.axes if letter in PLACES]
     phases = [letter for letter in op.axes if letter in PHASES]
     ends = ["".join(places)]

@@ -141,7 +141,7 @@ def contract(
     phases = bool(batch) and all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
     some = bool(kernel.partials) and any(program.part_names.get(atom, "").startswith("phase") for atom in batch)
     # Phases of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
-    together = phases or some or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
+    together = phases or some or (op.written is not op and op.written.convolves and not kernel.partials)
     name_of_batch = "phase" if phases else "image" if kernel.partials and not some else "batch"
     begun, programs = len(program.body), _programs(tile, m, n, total(domain, batch))
     axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch, programs > 0)

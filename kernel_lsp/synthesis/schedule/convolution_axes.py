@@ -18,7 +18,7 @@ _DIMENSIONS = {2: ("row", "col"), 3: ("depth", "row", "col")}
 
 def names_of_letters(op: Contract) -> dict[str, str]:
     """A name for each letter, as in ``t`` → ``pixel_row``; none for products that are no convolution."""
-    if not (op.exact.product if op.exact is not None else op).convolves:
+    if not op.written.convolves:
         return {}
     letters = {*op.left_axes, *op.right_axes}
     spatial = sum(letter in letters for letter in PLACES)

@@ -53,7 +53,7 @@ def walked(
     # Where phases leave gaps between results, it would have 128 of them a thread at places of their own: 2888 bytes of spills.
     phases = alternating(kernel, contract_atoms(kernel)) is not None
     # Of few channels, each piece of a row has an address of its own, and a group of four warps spills (docs/performance.md).
-    few = kernel.product.exact is not None and of_few_channels(kernel.product.exact.product)
+    few = of_few_channels(kernel.product.written)
     one_group = not kernel.product.planes and 64 < n <= 128 and not phases and not few
     tiles = [
         *([Product(128, 128, 32, 4, 3)] if one_group else []),

@@ -17,6 +17,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     float8,
     float16_convolutions,
     folded_products,
+    half_convolutions,
     halves,
     indexing,
     long_rows,
