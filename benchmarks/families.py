@@ -103,9 +103,13 @@ class Row:
     over_eager: float
     kernel: float  # microseconds, as torch.compile's
     compiled: float
-    roofline: (
-        float | None
-    )  # microseconds that its bytes or operations take at the rates that were measured on the device
+    #: microseconds that its bytes or operations take at the rates that were measured on the device
+    roofline: float | None
+
+    @property
+    def tail(self) -> bool:
+        """Whether it is a whole tail of a transposed convolution, which has a goal of its own."""
+        return self.level == 2 and self.family.startswith("transposed")
 
 
 def family(record: Record, report: schema.Report) -> str:
@@ -205,8 +209,7 @@ def farthest(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
     """
     found = []
     for row in rows:
-        tail = row.level == 2 and row.family.startswith("transposed")
-        name = _TAILS if tail else row.family
+        name = _TAILS if row.tail else row.family
         goal = GOALS[name]
         if goal is not None and not row.collapsed and row.speedup < goal:
             found.append((row, name, goal))
@@ -232,7 +235,7 @@ def table(rows: Sequence[Row], device: str, problems: int) -> str:
     for name, goal in GOALS.items():
         own = [row for row in rows if row.family == name]
         if name == _TAILS:
-            own = [row for row in rows if row.level == 2 and row.family.startswith("transposed")]
+            own = [row for row in rows if row.tail]
         if own:
             lines.append(_line(name, goal, own))
     lines.append(_line("all", None, rows))

@@ -204,9 +204,8 @@ def _candidates(
             for elements in STEPS:
                 planes += _new(also(halves=True, begins_again=elements, most=1)[0][:1], [*rounded, *planes])
         # torch, which may round convolutions, does not do so with few channels at most sizes
-        rounds = (
-            rounded[0].arithmetic != CHANNELS_LAST
-        )  # convolutions in half precision are what they are in any arithmetic
+        # convolutions in half precision are what they are in any arithmetic
+        rounds = rounded[0].arithmetic != CHANNELS_LAST
         if strict and rounds and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
             planes += [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]

@@ -16,6 +16,7 @@ from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable, WayFailed
 
 from .graph.faults import RAISE_FAULTS, place
+from .graph.functions import TO_HALF
 from .graph.lowered import Graph
 from .graph.order import topological
 from .graph.sizes import ZERO
@@ -33,7 +34,7 @@ from .passes.cuts import cut_last
 from .passes.exclusive_scans import pad_operands
 from .passes.first_states import leave_out
 from .passes.float8_products import of_float8, unconverted_products
-from .passes.layout import HALVES, channels_last, in_tf32, of_few_channels
+from .passes.layout import channels_last, in_tf32, of_few_channels
 from .passes.planes import split_into_planes
 from .passes.pointwise import rounded_in_tiles
 from .passes.regions import plan
@@ -163,7 +164,7 @@ def lowered(
     in_pairs = {product.op for pair in pairs.items() for product in pair}
     rounded: list[str] = []
     thin: set[Contract] = set()
-    if on is not None and halves and _half_convolutions(graph, on):
+    if on is not None and halves and channels_last(graph, _pays_in_half(graph, on), dtypes=tuple(TO_HALF)):
         rounded.append(CHANNELS_LAST)
         share(graph)
     if on is not None and precision != "strict":
@@ -222,6 +223,11 @@ def _kept(graph: Graph) -> Kept:
     return kept
 
 
+def _pays_in_half(graph: Graph, on: Target) -> Callable[[Contract, Contract], bool]:
+    """Whether a convolution pays as what it would become, a product of half precision."""
+    return lambda op, made: float16_pays(op, made, on, graph.hints)
+
+
 def _rounded_convolutions(
     graph: Graph, on: Target, tf32: bool, exact: Callable[[Contract], bool], windows: bool
 ) -> list[str]:
@@ -230,9 +236,7 @@ def _rounded_convolutions(
     if windows and split_windows(graph, lambda op: (exact(op) or not tf32) and windows_pay(op, on, graph.hints)):
         rounded.append(WINDOWS)
 
-    def pays(op: Contract, made: Contract) -> bool:
-        return float16_pays(op, made, on, graph.hints)
-
+    pays = _pays_in_half(graph, on)
     in_tiles = tf32 and _rounded_in_tiles(graph, on)
     if channels_last(graph, lambda op, made: not exact(op) and pays(op, made), planes=not tf32) or in_tiles:
         rounded.append("float16 convolutions" if tf32 else "convolutions of float16 planes")
@@ -246,20 +250,11 @@ def _rounded_convolutions(
     return rounded
 
 
-def _half_convolutions(graph: Graph, on: Target) -> bool:
-    """Whether there were convolutions in half precision whose operands are laid out anew."""
-
-    def pays(op: Contract, made: Contract) -> bool:
-        return float16_pays(op, made, on, graph.hints)
-
-    return bool(channels_last(graph, pays, dtypes=tuple(HALVES)))
-
-
 def _rounded_as_asked(graph: Graph, on: Target, precision: str, halves: bool, in_pairs: set[Op]) -> list[str]:
     """What was rounded for the setting ``precision``, in words. ``in_pairs``: products that share a kernel, which rounds as it goes."""
     rounded: list[str] = []
     in_tiles = halves and _rounded_in_tiles(graph, on)
-    if (halves and channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints))) or in_tiles:
+    if (halves and channels_last(graph, _pays_in_half(graph, on))) or in_tiles:
         rounded.append("float16 convolutions")
     pays = halves and precision == "half"
     if pays and asked_precision.in_float16(graph, lambda op: op not in in_pairs and half_pays(op, on, graph.hints)):

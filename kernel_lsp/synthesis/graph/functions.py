@@ -241,3 +241,7 @@ def literal(number: float | int | bool) -> str:
     if isinstance(number, float) and not math.isfinite(number):
         return 'float("nan")' if math.isnan(number) else f'float("{"-" if number < 0 else ""}inf")'
     return repr(number)
+
+
+#: Half precision, and the function that rounds to each.
+TO_HALF = {torch.float16: "to_float16", torch.bfloat16: "to_bfloat16"}

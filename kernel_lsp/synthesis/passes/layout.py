@@ -18,6 +18,7 @@ import torch
 
 from ..graph.build import Build
 from ..graph.division import Quotient, bounds
+from ..graph.functions import TO_HALF
 from ..graph.lowered import Graph
 from ..graph.map import Guard, Map, dim, dims
 from ..graph.names import variable_name
@@ -36,9 +37,6 @@ _READ_TOGETHER = 4
 #: The largest magnitude of a tensor of which float16 loses no more than TF32 does, relative to that magnitude: the largest
 #: number it has; and where its spacing at zero, 2^-24, is an eighth of TF32's there. Much smaller numbers lose more.
 LEAST_PEAK, MOST_PEAK = 2.0**-11, 65504.0
-
-#: Half precision, and the function that gives a dtype's numbers.
-HALVES = {torch.float16: "to_float16", torch.bfloat16: "to_bfloat16"}
 
 #: The function that rounds to the nearest number of TF32; up to how many elements a sum takes so few steps that its tiles may be rounded.
 _NEAREST, _FEW_STEPS = "to_tf32", 64
@@ -169,34 +167,19 @@ def _convolution(op: Contract, planes: bool) -> Contract | None:
     name = view.operand.name
     names = f"{name}_last" if name else "", f"{variable_name(weight)}_packed"
     lengths = tuple(_lengths(op, view.map, outer))
-    if dtype in HALVES:  # as they are, in another order
-        last, packed = (
-            Build.pointwise(HALVES[dtype], v, dtype=dtype, name=name)
-            for v, name in zip((last, packed), names, strict=True)
-        )
-        seen_last = Build.view(last, windows, "window")
-        return Contract(
-            seen_last,
-            packed,
-            seen,
-            order,
-            op.axes,
-            outer=outer,
-            lengths=lengths,
-            full_sums=op.full_sums,
-            convolution=op,
-        )
     if planes:
         last.name, packed.name = names
         return _of_planes(op, last, windows, packed, seen, order, outer, lengths)
+    half = dtype if dtype in TO_HALF else torch.float16
     last, packed = (
-        Build.pointwise("to_float16", v, dtype=torch.float16, name=name)
-        for v, name in zip((last, packed), names, strict=True)
+        Build.pointwise(TO_HALF[half], v, dtype=half, name=name) for v, name in zip((last, packed), names, strict=True)
     )
-    peaks = tuple(peak_of(v) for v in (last, packed))
-    exact = Exact(op, peaks, LEAST_PEAK, MOST_PEAK, tf32=True)
-    seen_last = Build.view(last, windows, "window")
-    return Contract(seen_last, packed, seen, order, op.axes, outer=outer, lengths=lengths, exact=exact)
+    result = Contract(Build.view(last, windows, "window"), packed, seen, order, op.axes, outer=outer, lengths=lengths)
+    if dtype == half:  # the elements are what they were
+        result.full_sums, result.convolution = op.full_sums, op
+    else:
+        result.exact = Exact(op, (peak_of(last), peak_of(packed)), LEAST_PEAK, MOST_PEAK, tf32=True)
+    return result
 
 
 def _lengths(op: Contract, windows: Map, outer: str) -> Iterator[tuple[str, sympy.Expr]]:

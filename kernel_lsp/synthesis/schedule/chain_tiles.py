@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
+from ..graph.functions import TO_HALF
 from ..graph.sizes import ONE, ZERO, Index
 from ..graph.value import Contract, Value
 from ..kernel.build import Builder, masked, spread
@@ -19,9 +20,6 @@ from .halved_tiles import Halves, split, three_products
 from .operand_tiles import is_half, is_plain
 from .program import Program, fixed, set_all
 from .schedules import Chained
-
-#: What rounds to a dtype in half precision.
-HALVES = {torch.float16: "to_float16", torch.bfloat16: "to_bfloat16"}
 
 
 @dataclass
@@ -125,7 +123,7 @@ class Operand:
             term = spread(term, axis)
         if along.mask is not None and beyond != 0:
             term = masked(term, along.mask, 0.0, self.value.dtype)
-        half = HALVES.get(multiplied(self.op))
+        half = TO_HALF.get(multiplied(self.op))
         if half is not None and not (builder.raw_half or is_half(self.value)):
             term = Apply(half, (term,), multiplied(self.op))
         if not isinstance(term, Ref):

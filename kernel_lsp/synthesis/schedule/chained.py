@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import sympy
 import torch
 
+from ..graph.functions import TO_HALF
 from ..graph.value import Contract, Value
 from ..kernel.arguments import Arguments
 from ..kernel.execution_plan import Chain, Hints, Kernel, hint
@@ -23,7 +24,7 @@ from ..passes.masked_keys import Assumed, Places, hidden_beyond
 from .chain_atoms import ChainAtoms, chain_atoms
 from .chain_halves import keys_again, outside, split_rows
 from .chain_scores import elements, number, softmax
-from .chain_tiles import HALVES, Operand, Parts, first_product
+from .chain_tiles import Operand, Parts, first_product
 from .elementwise import blocked, mask_of
 from .extents import multiplied, total
 from .halved_tiles import split, three_products
@@ -292,7 +293,7 @@ def _second_product(parts: Parts, weights: Expr, values: Expr) -> list[Statement
         small = Ref(parts.name("small_acc"), parts.acc.axes, torch.float32)
         last = three_products(left, right, _zeros(parts), small, statements)
         return [*statements, Add(parts.acc.variable, last)]
-    half = HALVES.get(multiplied(parts.kernel.product))
+    half = TO_HALF.get(multiplied(parts.kernel.product))
     if half is not None:
         weights = Apply(half, (weights,), multiplied(parts.kernel.product))
     assert parts.kernel.contract is not None

@@ -9,6 +9,7 @@ import sympy
 import torch
 
 from ..graph.build import FLOAT8
+from ..graph.functions import TO_HALF
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index
 from ..graph.value import Concat, Contract, Pointwise, Value, View, viewed
@@ -98,8 +99,7 @@ def operand_tiles(
             terms, ends_early, _harmless(*beyond), (op.left, op.right), strict=True
         )
     ]
-    if dtype in (torch.float16, torch.bfloat16):
-        cast = "to_float16" if dtype == torch.float16 else "to_bfloat16"
+    if (cast := TO_HALF.get(dtype)) is not None:
         terms = [term if half else Apply(cast, (term,), dtype) for term, half in zip(terms, raw, strict=True)]
     return terms[0], terms[1]
 
@@ -126,7 +126,7 @@ def is_half(operand: Value) -> bool:
     """Whether what it computes is in half precision, and not in float32."""
     operand = viewed(operand)
     pieces = operand.op.operands if isinstance(operand.op, Concat) else (operand,)
-    return all(isinstance(v.op, Pointwise) and v.op.function in ("to_float16", "to_bfloat16") for v in pieces)
+    return all(isinstance(v.op, Pointwise) and v.op.function in TO_HALF.values() for v in pieces)
 
 
 def strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:

@@ -12,6 +12,7 @@ import sympy
 import torch
 
 from ..graph.build import opmath
+from ..graph.functions import TO_HALF
 from ..graph.loops import after, before, contracted, of_member, place_in, reads_back, traced
 from ..graph.names import variable_name
 from ..graph.order import topological
@@ -289,7 +290,7 @@ def _products(frame: Frame, domain: Domain, state: Value, schedule: Steps, store
         half = right_dtype(op.right)
         if half is None and precision is None:
             precision = program.block("PRECISION", schedule.precision)
-        factor = left if half is None or not whole else Apply(rounded_to(half), (left,), half)
+        factor = left if half is None or not whole else Apply(TO_HALF[half], (left,), half)
         inner += weights.inner
         weights.inner = []
         inner.append(Set(acc.variable, Dot(factor, right, acc, precision if half is None else None)))
@@ -338,12 +339,7 @@ def state_load(
 
 def right_dtype(value: Value) -> torch.dtype | None:
     """The half precision that a product's right operand has, None for float32."""
-    return value.dtype if value.dtype in (torch.float16, torch.bfloat16) else None
-
-
-def rounded_to(dtype: torch.dtype) -> str:
-    """The function that rounds to a half precision."""
-    return "to_float16" if dtype == torch.float16 else "to_bfloat16"
+    return value.dtype if value.dtype in TO_HALF else None
 
 
 def advance(frame: Frame) -> None:

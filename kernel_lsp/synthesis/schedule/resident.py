@@ -13,6 +13,7 @@ from __future__ import annotations
 import sympy
 import torch
 
+from ..graph.functions import TO_HALF
 from ..graph.loops import contracted, made_of_numbers
 from ..graph.sizes import Index
 from ..graph.value import Contract, Op, Value, View
@@ -53,7 +54,6 @@ from .recurrent import (
     framed,
     name_units,
     right_dtype,
-    rounded_to,
     state_load,
 )
 from .schedules import Resident
@@ -323,7 +323,7 @@ def _kept(frame: Frame, state: Value, along: Axis) -> Expr:
     """The state in registers as an operand that is summed over ``along``, rounded as its result in memory is."""
     held = Ref(frame.carried[state], frozenset({along, frame.rows, frame.step}), state.dtype)
     dtype = frame.trace(state).dtype
-    return held if dtype == state.dtype else Apply(rounded_to(dtype), (held,), dtype)
+    return held if dtype == state.dtype else Apply(TO_HALF[dtype], (held,), dtype)
 
 
 def _axes(frame: Frame, domain: Domain, parts: int, *, whole: bool) -> tuple[Axis, tuple[Variable, Expr | None]]:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import torch
 
+from ..graph.functions import TO_HALF
 from ..graph.sizes import power_of_two_within
 from ..graph.value import Contract, Value, numel, viewed
 from ..kernel.execution_plan import Hints, hint
 from ..passes.float8_products import of_float8
-from ..passes.layout import HALVES
 from ..passes.planes import in_pieces
 from ..passes.tile_parts import PIXELS
 from ..passes.tile_sums import TileSums
@@ -232,7 +232,7 @@ def tile_sums_pay(one: TileSums, target: Target, hints: Hints) -> bool:
     empty = -(-count // PIXELS) * PIXELS / count - 1
     reached = (
         REACHED * target.rate("float16")
-        if op.exact is not None or op.left.dtype in HALVES
+        if op.exact is not None or op.left.dtype in TO_HALF
         else REACHED_SPLIT * target.rate("tf32") / (1 if op.tf32 else 3)
     )
     longer = (
