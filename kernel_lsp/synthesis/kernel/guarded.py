@@ -39,7 +39,8 @@ def opaque(builder: Builder, part: sympy.Expr) -> Expr:
     if builder.reduced_axis in divided.axes:
         builder.arguments.divide_by(n)
     function = "floordiv_int" if isinstance(part, Quotient) else "mod_int"
-    return apply(function, divided, builder.arguments.size(n))
+    found = apply(function, divided, builder.arguments.size(n))
+    return builder.named.get(found, found)
 
 
 def padded(builder: Builder, value: Value, index: Index) -> Expr:
@@ -48,7 +49,7 @@ def padded(builder: Builder, value: Value, index: Index) -> Expr:
     assert isinstance(op, View)
     at = builder.domain.at(op.map, index)
     guards = [(guard, _called(builder, op, at, guard)) for guard in guards_at(op.map, index)]
-    conditions = [c for guard, name in guards if (c := _condition(builder, guard, name)) is not None]
+    conditions = [c for guard, name in guards if (c := _condition(builder, guard, name, at)) is not None]
     if not conditions:
         return builder.value(op.operand, at)
     pad = op.map.pad
@@ -77,8 +78,11 @@ def _called(builder: Builder, op: View, at: Index, guard: Guard) -> str:
     return f"{variable_name(base)}_{_FROM_LAST[len(at) - 1 - places[0]]}"
 
 
-def _condition(builder: Builder, guard: Guard, name: str) -> Expr | None:
-    """low <= expression < high; None where that is always so. ``name``: of the expression, where both sides are asked."""
+def _condition(builder: Builder, guard: Guard, name: str, at: Index) -> Expr | None:
+    """low <= expression < high; None where that is always so.
+
+    ``name``: of the expression, where both sides are asked, or where another part of the index ``at`` is computed from it.
+    """
     expr, low, high = builder.domain.simplify(guard[0]), *guard[1:]
     above, below = within(expr, low, high, builder.domain.size)
     if above and below:
@@ -87,7 +91,9 @@ def _condition(builder: Builder, guard: Guard, name: str) -> Expr | None:
         constant = expr.as_coeff_Add()[0]
         expr, low, high = expr - constant, low - constant, high - constant
     place = builder.index(expr)
-    if not isinstance(place, Ref) and (width(place) > _LONGEST_COMPARED or not (above or below)):
+    parts = (part for e in at for part in builder.domain.simplify(e).atoms(Quotient, Remainder))
+    again = isinstance(expr, Quotient | Remainder) and any(part != expr and part.has(expr) for part in parts)
+    if not isinstance(place, Ref) and (again or width(place) > _LONGEST_COMPARED or not (above or below)):
         place = builder.named_place(name, place)
     sides = [] if above else [apply("ge", place, builder.arguments.size(low), dtype=torch.bool)]
     sides += [] if below else [apply("lt", place, builder.arguments.size(high), dtype=torch.bool)]

@@ -116,9 +116,13 @@ def transposed(
     settings = told(spatial, ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
     settings += told(1, ("groups", groups, 1))
     meaning = (f"conv_transpose{spatial}d", (x, weight, *settings))
-    phases = _product(x, weight, axes, groups, out)
-    phases.meaning = meaning
-    product = _placed(phases, axes, shape[1])
+    if all(axis.taps == ONE for axis in axes) and not all(same(axis.size, axis.stride) for axis in axes):
+        product = _scattered(_of_each_element(x, weight, axes, groups, out), axes)
+    else:
+        product = _product(x, weight, axes, groups, out)
+        product.meaning = meaning
+        product = _in_turn(product, axes, shape[1])
+    product = _spread(product, axes)
     product.meaning = meaning
     if bias is not None:
         along_channels = Build.reshape(bias, (*bias.shape, *[ONE] * spatial))
@@ -234,13 +238,47 @@ def _added_up(seen: Value, seen_axes: str, weight: Value, weight_axes: str, axes
     return Build.squeeze(Build.reduce("sum", products, dims, name="product", dtype=out), dims)
 
 
-def _placed(product: Value, axes: list[_Axis], channels: sympy.Expr) -> Value:
-    """[N, O, *outputs] of [N, …, count, stride, …]: the phases in turn, zero where no input comes to."""
+def _of_each_element(x: Value, weight: Value, axes: list[_Axis], groups: int, out: torch.dtype) -> Value:
+    """[N, O, *sizes, *input]: the product of each element of the filter, of which no output takes two.
+
+    It is a convolution of one element with as many output channels as the filter has elements for all of them.
+    """
+    rank = len(axes)
+    channels, sizes = weight.shape[1] * groups, weight.shape[2:]
+    one = Build.reshape(weight, (weight.shape[0], sympy.prod(weight.shape[1:]), *[ONE] * rank))
+    plain = [_axis(axis.input, ONE, ONE, ZERO, ONE, axis.input) for axis in axes]
+    product = _product(x, one, plain, groups, out)
+    if groups == 1:
+        places, elements = "xyz"[:rank], "ijk"[:rank]
+        product.meaning = ("einsum", (f'"nc{places},co{elements}->no{elements}{places}"', x, weight))
+    return Build.reshape(product, (product.shape[0], channels, *sizes, *(axis.input for axis in axes)))
+
+
+def _scattered(product: Value, axes: list[_Axis]) -> Value:
+    """[N, O, *outputs] of [N, O, *sizes, *input]: each output from the one element of the filter that it takes, zero where it takes none."""
+    lead = product.shape[:2]
+    of_weight = [axis.weight_place(dim(2 + d), ZERO) for d, axis in enumerate(axes)]
+    of_input = [axis.input_place(ZERO, dim(2 + d), ZERO) for d, axis in enumerate(axes)]
+    guards: list[Guard] = []
+    for axis, tap, place in zip(axes, of_weight, of_input, strict=True):
+        guards += [*([(tap, ZERO, axis.size)] if not same(axis.size, axis.stride) else []), (place, ZERO, axis.input)]
+    shape = (*lead, *(axis.outputs for axis in axes))
+    index = (dim(0), dim(1), *of_weight, *of_input)
+    return Build.view(product, Map(shape, product.shape, index, tuple(guards), 0.0), "scattered")
+
+
+def _in_turn(product: Value, axes: list[_Axis], channels: sympy.Expr) -> Value:
+    """[N, O, *outputs] of [N, O, count, stride, …]: the phases in turn, without what is beyond the last output."""
     lead = (product.shape[0], channels)
     value = Build.reshape(product, (*lead, *(sympy.expand(a.count * a.stride) for a in axes)))
     wanted = (*lead, *(axis.outputs for axis in axes))
-    if not same_shape(value.shape, wanted):
-        value = Build.view(value, Map(wanted, value.shape, dims(len(wanted))), "cut")
+    if same_shape(value.shape, wanted):
+        return value
+    return Build.view(value, Map(wanted, value.shape, dims(len(wanted))), "cut")
+
+
+def _spread(value: Value, axes: list[_Axis]) -> Value:
+    """[N, O, *whole] of [N, O, *outputs]: zero at what takes nothing because stride and dilation have a common factor."""
     if all(axis.every == 1 for axis in axes):
         return value
     index, guards = [dim(0), dim(1)], []
@@ -252,5 +290,5 @@ def _placed(product: Value, axes: list[_Axis], channels: sympy.Expr) -> Value:
             guards.append((Remainder(before, n), ZERO, ONE))
             if axis.first:
                 guards.append((dim(2 + d), sympy.Integer(axis.first), axis.whole))
-    shape = (*lead, *(axis.whole for axis in axes))
+    shape = (*value.shape[:2], *(axis.whole for axis in axes))
     return Build.view(value, Map(shape, value.shape, tuple(index), tuple(guards), 0.0), "spread")

@@ -6,8 +6,11 @@ axis: ``offsets // width % height`` (``kernel/build.py``). Divisors that are kno
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sympy
 
+from ..graph.division import Quotient, Remainder, terms
 from ..graph.sizes import ONE, ZERO, offset, same
 from ..graph.value import Pointwise, operands
 from ..kernel.domain import Domain, Unalignable
@@ -31,18 +34,37 @@ _ACCESS = 4
 _ISSUED = 0.75
 
 
-def coefficients(kernel: Kernel) -> list[Coefficients] | None:
-    """Of each load, then of each store; None where an offset has a division that no axis takes away."""
+@dataclass(frozen=True)
+class Places:
+    """Where a kernel's loads and stores lie: what each offset has of the domain's atoms, and what each that is divided in an offset has."""
+
+    accesses: list[Coefficients]
+    divided: list[Coefficients]
+
+    @property
+    def all(self) -> list[Coefficients]:
+        """Of both."""
+        return self.accesses + self.divided
+
+
+def places_of(kernel: Kernel) -> Places | None:
+    """None where an offset is not linear, but for quotients and remainders."""
     domain = kernel.domain
-    places = [(index, shape) for _, index, shape in kernel.accesses]
-    places += [(index, filled.shape) for filled, index in (kernel.destination(v, i) for v, i in kernel.stores)]
-    found: list[Coefficients] = []
-    for index, shape in places:
+    indices = [(index, shape) for _, index, shape in kernel.accesses]
+    indices += [(index, filled.shape) for filled, index in (kernel.destination(v, i) for v, i in kernel.stores)]
+    found = Places([], [])
+    left = [(offset(index, shape), found.accesses) for index, shape in indices]
+    while left:
+        place, into = left.pop()
         try:
-            linear, _ = domain.linear(offset(index, shape))
+            linear, rest = domain.terms(place)
         except Unalignable:
             return None
-        found.append({atom: c for atom, c in linear.items() if c != ZERO})
+        divided = [part for _, part in terms(rest) if part.free_symbols & domain.size.keys()]
+        if not all(isinstance(part, Quotient | Remainder) for part in divided):
+            return None
+        left += [(part.args[0], found.divided) for part in divided]
+        into.append({atom: c for atom, c in linear.items() if c != ZERO})
     return found
 
 
@@ -86,10 +108,11 @@ def work(domain: Domain, atoms: list[sympy.Symbol], places: list[Coefficients], 
 
 
 def instructions(kernel: Kernel, schedule: Flat | ByLines, target: Target, hints: Hints) -> float:
-    """Lane instructions of all threads; 0 where the offsets are not linear in the domain's atoms."""
-    places = coefficients(kernel)
-    if places is None:
+    """Lane instructions of all threads; 0 where they are not known. What is divided in an offset counts as an access."""
+    found = places_of(kernel)
+    if found is None:
         return 0.0
+    places = found.all
     domain, elements = kernel.domain, hint(total(kernel.domain, kernel.domain.kept), hints)
     if isinstance(schedule, Flat):
         return float(elements * (work(domain, domain.kept, places) + _ACCESS * len(places) + _arithmetic(kernel)))

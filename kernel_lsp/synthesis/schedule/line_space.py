@@ -7,11 +7,12 @@ slices of several dimensions, sides that are padded. Of a line one index is enou
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 from ..graph.sizes import ONE, ZERO
 from ..kernel.execution_plan import Hints, Kernel, hint
 from .extents import power_of_two, total
-from .index_work import Coefficients, coefficients, instructions, merged, work
+from .index_work import Coefficients, instructions, merged, places_of, work
 from .schedules import ByLines, Flat
 from .target import Target
 
@@ -27,33 +28,45 @@ _MANY = 40
 #: Part of the instructions of blocks of consecutive elements that lines may take to be worth a look.
 _FEWER = 0.7
 
+#: What instructions count for where a warp has several lines: what it loads and stores at once lies apart.
+_APART = 1.5
+
 
 def by_lines(kernel: Kernel, target: Target, hints: Hints) -> list[ByLines]:
     """Schedules by lines, the one with the fewest instructions first; none where consecutive elements are as good."""
-    domain, places = kernel.domain, coefficients(kernel)
-    if places is None or work(domain, domain.kept, places) < _MANY:
+    domain, found_places = kernel.domain, places_of(kernel)
+    if found_places is None:
         return []
-    inner = _line(kernel, places)
-    length = hint(total(domain, domain.kept[-inner:]), hints)
-    along = (place.get(domain.kept[-1], ZERO) for place in places)
-    if length < _SHORTEST or not all(c in (ZERO, ONE) for c in along):
+    places = found_places.all
+    if work(domain, domain.kept, places) < _MANY:
         return []
-    cols = _block(length, _LONGEST, _SHORTEST)
-    if not cols:
+    along = (place.get(domain.kept[-1], ZERO) for place in found_places.accesses)
+    if not all(c in (ZERO, ONE) for c in along):
         return []
-    found: list[ByLines] = []
-    for outer in range(len(domain.kept) - inner):
-        n_rows = hint(total(domain, domain.kept[outer:-inner]), hints)
-        if rows := _block(n_rows, max(1, _ELEMENTS // cols), 1):
-            found.append(ByLines(rows, cols, _WARPS, outer, inner))
-    found.sort(key=lambda one: instructions(kernel, one, target, hints))
-    if not found or instructions(kernel, found[0], target, hints) > _FEWER * instructions(
-        kernel, Flat(), target, hints
-    ):
+    first: Flat | ByLines = Flat()
+    fewest = instructions(kernel, first, target, hints)
+    for inner in range(_line(kernel, places), len(domain.kept)):
+        for one in _of_lines(kernel, inner, hints):
+            count = instructions(kernel, one, target, hints) * (_APART if one.cols < target.warp_size else 1.0)
+            # Lines of more dimensions are taken apart themselves: they have to pay by as much once more.
+            more = isinstance(first, Flat) or one.inner > first.inner
+            if count <= (_FEWER if more else 1.0) * fewest:
+                first, fewest = one, count
+    if isinstance(first, Flat):
         return []
-    first = found[0]
     n_rows = hint(total(domain, first.parts(domain.kept)[1]), hints)
     return [first, dataclasses.replace(first, rows=_block(n_rows, 2 * first.rows, first.rows), warps=2 * _WARPS)]
+
+
+def _of_lines(kernel: Kernel, inner: int, hints: Hints) -> Iterator[ByLines]:
+    """Blocks of lines of the last ``inner`` dimensions, for each number of dimensions of which a program has one index."""
+    domain = kernel.domain
+    length = hint(total(domain, domain.kept[-inner:]), hints)
+    cols = _block(length, _LONGEST, _SHORTEST) if length >= _SHORTEST else 0
+    for outer in range(len(domain.kept) - inner) if cols else ():
+        n_rows = hint(total(domain, domain.kept[outer:-inner]), hints)
+        if rows := _block(n_rows, max(1, _ELEMENTS // cols), 1):
+            yield ByLines(rows, cols, _WARPS, outer, inner)
 
 
 def _line(kernel: Kernel, places: list[Coefficients]) -> int:

@@ -38,7 +38,20 @@ module("transposed", nn.ConvTranspose2d, (5, 7, 3), lambda n: [r(2, 5, 6 + n, 5)
 module("transposed1d_strided", nn.ConvTranspose1d, (6, 4, 5, 3, 2, 1), lambda n: [r(2, 6, 7 + n)], kernels=1)
 module("transposed_odd", nn.ConvTranspose2d, (4, 5, 3, 2), lambda n: [r(2, 4, 5 + n, 4)], kernels=1)
 module("transposed_dilated", nn.ConvTranspose1d, (5, 4, 4, 3, 1, 0, 1, True, 2), lambda n: [r(2, 5, 8 + n)], kernels=1)
-module("transposed_cut", nn.ConvTranspose2d, (4, 3, 3, 5, 1, 0, 1, False, 2), lambda n: [r(2, 4, 5 + n, 4)], kernels=1)
+module("transposed_cut", nn.ConvTranspose2d, (4, 3, 4, 3, 1), lambda n: [r(2, 4, 5 + n, 4)], kernels=1)
+# Each result takes one element of the filter or none: the products are computed first and put in their places.
+module("scattered", nn.ConvTranspose2d, (4, 3, 3, 5, 1, 0, 1, False, 2), lambda n: [r(2, 4, 5 + n, 4)], kernels=2)
+module("scattered1d", nn.ConvTranspose1d, (6, 4, 2, 3, 0, 2), lambda n: [r(2, 6, 7 + n)], kernels=2)
+module(
+    "scattered3d",
+    nn.ConvTranspose3d,
+    (3, 4, (1, 2, 2), (2, 2, 4), 0, (1, 0, 0), 1, True, (1, 1, 2)),
+    lambda n: [r(2, 3, 3 + n, 4, 3)],
+    kernels=2,
+)
+module("scattered_grouped", nn.ConvTranspose2d, (32, 6, 2, 3, 1, 1, 2), lambda n: [r(2, 32, 5 + n, 4)], kernels=2)
+module("scattered_depthwise", nn.ConvTranspose2d, (6, 6, 2, 3, 0, 0, 6), lambda n: [r(2, 6, 5 + n, 4)])
+module("scattered_no_batch", nn.ConvTranspose1d, (6, 4, 1, 2), lambda n: [r(6, 7 + n)], kernels=2)
 module("transposed_gaps", nn.ConvTranspose2d, (4, 3, 3, 2, 1, 0, 1, False, 2), lambda n: [r(2, 4, 5 + n, 4)], kernels=2)
 module("transposed_grouped", nn.ConvTranspose2d, (8, 6, (3, 4), 2, 1, 1, 2), lambda n: [r(2, 8, 4 + n, 5)], kernels=1)
 module("transposed_depthwise", nn.ConvTranspose1d, (6, 6, 3, 2, 1, 1, 6), lambda n: [r(2, 6, 5 + n)], kernels=1)

@@ -55,8 +55,6 @@ def test_a_small_one_keeps_consecutive_elements_first() -> None:
         (lambda self, x: x[:, :, :, 1:] * 2.0, [(64, 64, 64, 64)]),  # one quotient and its remainder
         (lambda self, x: x[:, 1:] * 2.0, [(64, 64, 64, 64)]),
         (lambda self, x, y: x * y, [(64, 64, 64, 63), (64, 1, 1)]),
-        (lambda self, x: x[:, 1:, 1:, :12] * 2.0, [(64, 64, 64, 64)]),  # a warp would have several lines
-        (lambda self, x: x[:, 1:, 1:, :20] * 2.0, [(64, 64, 64, 64)]),  # no block is nearly full
         (lambda self, x: x.roll(3, 1).view(64, -1, 63)[:, 1:, 1:] * 2.0, [(64, 63 * 65, 1)]),
         (lambda self, x: x[:, 1:, 1:, ::2] * 2.0, [(64, 64, 64, 64)]),  # neighbours of a line lie apart
     ],
@@ -96,6 +94,28 @@ def test_dimensions_that_lie_alike_everywhere_are_one_line() -> None:
     lines = next(one for one in space(kernel, H100, hints) if isinstance(one, ByLines))
     assert lines.inner == 3 and lines.cols == 1024
     assert [hint(kernel.domain.size[atom], hints) for atom in lines.parts(kernel.domain.kept)[2]] == [64, 8, 16]
+
+
+@pytest.mark.parametrize("width", [12, 20])  # a warp would have several lines; no block of one line is nearly full
+def test_short_lines_are_taken_together(width: int) -> None:
+    (kernel,), hints = kernels_of(lambda self, x: x[:, 1:, 1:, :width] * 2.0, meta(64, 64, 64, 64))
+    lines = next(one for one in space(kernel, H100, hints) if isinstance(one, ByLines))
+    assert lines.inner == 2 and lines.cols >= H100.warp_size
+    elements = hint(total(kernel.domain, kernel.domain.kept), hints)
+    assert instructions(kernel, lines, H100, hints) < 0.7 * instructions(kernel, Flat(), H100, hints)
+    assert instructions(kernel, lines, H100, hints) > 14 * elements  # of each element one division is left
+
+
+def test_what_is_divided_in_an_offset_counts() -> None:
+    """A transposed convolution whose stride and dilation are both even has results in every second place alone."""
+
+    def spread(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return F.conv_transpose3d(x, self.weight, stride=2, padding=1, dilation=2)
+
+    kernels, hints = kernels_of(spread, meta(16, 32, 16, 32, 32), weight=meta(32, 64, 3, 3, 3))
+    found = space(kernels[-1], H100, hints)
+    # planes of 65 x 65 elements, two at a time
+    assert found[0] == ByLines(2, 1024, 4, outer=2, inner=2) and Flat() in found
 
 
 def test_divisions_by_sizes_known_beforehand_count_less() -> None:
