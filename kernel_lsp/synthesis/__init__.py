@@ -240,7 +240,8 @@ def _candidates(
         if words != "convolutions":
             place = 0 if slow else len(result)
         else:
-            ours = collapsed[0] or (rounded and "float16 convolutions" in rounded[0].arithmetic)
+            said = rounded[0].arithmetic if rounded else ""
+            ours = collapsed[0] or "float16 convolutions" in said or CHANNELS_LAST in said
             place = len(_default(result[:2])) if ours else 0
         result[place:place] = left
         if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch

@@ -92,7 +92,10 @@ def test_where_convolutions_are_rounded_those_of_torch_stand_for_what_is_not() -
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_convolutions_in_half_precision_are_laid_out_anew_or_left_to_torch(dtype: torch.dtype) -> None:
     module = nn.Sequential(nn.Conv2d(64, 128, 3), nn.ReLU()).to(dtype)
-    assert arithmetic(module, (64, 64, 64, 64)) == ["convolutions left to torch", "channels-last convolutions"]
+    assert arithmetic(module, (64, 64, 64, 64)) == ["channels-last convolutions", "convolutions left to torch"]
+    exported = capture(module, (torch.empty(64, 64, 64, 64, device="meta", dtype=dtype),))
+    found = synthesize(module, exported, class_name="Features", import_from="here", gpu="H100")
+    assert "convolutions left to torch, channels last" in [one.variant for one in found]
 
 
 def test_a_convolution_alone_has_kernels_that_do_not_round() -> None:

@@ -23,6 +23,9 @@ from .layout import LEAST_CHANNELS
 _CONVOLUTIONS = {"torch.ops.aten.conv2d.default": 0, "torch.ops.aten.conv_transpose2d.input": 1}
 _LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
+#: Those that cuDNN has on tensor cores.
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
 #: The place of the groups among the arguments of either.
 _GROUPS = 6
 
@@ -47,7 +50,7 @@ def torch_channels_last(graph: Graph) -> int:
 
 def _suits(op: TorchCall) -> bool:
     x, weight = op.args[:2]
-    if not (isinstance(x, Value) and isinstance(weight, Value) and len(x.shape) == 4 and x.dtype == torch.float32):
+    if not (isinstance(x, Value) and isinstance(weight, Value) and len(x.shape) == 4 and x.dtype in _DTYPES):
         return False
     groups = op.args[_GROUPS] if len(op.args) > _GROUPS else op.kwargs.get("groups", 1)
     channels = [size for size in (x.shape[1], weight.shape[_CONVOLUTIONS[op.target]]) if size.is_number]

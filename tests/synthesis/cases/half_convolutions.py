@@ -33,6 +33,7 @@ def _case(name: str, dtype: torch.dtype, shape: tuple[int, ...], *layers: tuple[
 
 
 _case("half_conv2d", torch.bfloat16, (2, 16, 8, 9), (nn.Conv2d, 16, 8, 3, 1, 1), (nn.ReLU,), kernels=3)
+_case("half_conv2d_padded", torch.bfloat16, (2, 16, 7, 6), (nn.Conv2d, 16, 16, 3, 1, 1), (nn.ReLU,), kernels=3)
 _case("half_strided_conv2d", torch.float16, (2, 20, 9, 8), (nn.Conv2d, 20, 8, 3, 2, 1), (nn.SiLU,), kernels=3)
 _case("half_dilated_conv1d", torch.float16, (2, 16, 17), (nn.Conv1d, 16, 9, 5, 2, 3, 2), kernels=3)
 _case("half_conv3d", torch.bfloat16, (2, 16, 5, 6, 5), (nn.Conv3d, 16, 8, 3), (nn.GELU,), kernels=3)

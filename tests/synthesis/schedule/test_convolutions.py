@@ -29,6 +29,7 @@ def slow(*values: str) -> Any:
         ("planes_conv3d", "planes together"),  # with what is fetched ahead; by default without
         ("planes_conv3d", "4 stages, one sum over all places"),  # the three products around the places
         ("torch_channels_last", "convolutions left to torch, channels last"),
+        ("half_conv2d_padded", "convolutions left to torch, channels last"),
         slow("torch_channels_last_transposed", "convolutions left to torch, channels last"),
         slow("torch_channels_last_branches", "convolutions left to torch, channels last"),
         ("float16_from_colours", "float16 convolutions; those of few channels of float16 planes"),
