@@ -59,7 +59,16 @@ _LIKE_ANOTHER = (
     *("float8_of_", "float8_read_half", "float8_not_zero", "float8_bits", "float8_arithmetic", "scaled_product_e5m2"),
     *("attention_m", "attention_ra", "attention_s", "attention_bf", "attention_causal_", "attention_of_"),
     *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "planes_conv2d_h"),
-    *("half_strided_conv", "half_dilated_conv", "half_conv3d", "half_grouped", "half_phases", "half_normed"),
+    *(
+        "half_conv2d_",
+        "half_strided_conv",
+        "half_dilated_conv",
+        "half_conv3d",
+        "half_grouped",
+        "half_phases",
+        "half_normed",
+    ),
+    *("rows_max_pool2d_p", "rows_avg_pool3", "rows_depthwise_l", "rows_depthwise_s", "rows_depthwise_d", "rows_of"),
     *("thin_mm_", "thin_linear", "thin_weight", "thin_both_"),
     *(
         "interpolated_l",

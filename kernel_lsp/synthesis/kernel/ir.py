@@ -297,6 +297,36 @@ class Joined(Expr):
 
 
 @dataclass(frozen=True)
+class Items(Expr):
+    """A tuple of tiles."""
+
+    tiles: tuple[Expr, ...]
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """The tiles."""
+        return self.tiles
+
+
+@dataclass(frozen=True)
+class Item(Expr):
+    """The tile at ``place``, the index along an axis that is written out, of a tuple that has one for each."""
+
+    items: Ref
+    place: AxisIndex
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """The tuple and the place."""
+        return (self.items, self.place)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of each tile."""
+        return self.items.dtype
+
+
+@dataclass(frozen=True)
 class ProgramId(Expr):
     """``tl.program_id(place)``, with ``place`` from 0 to 2."""
 
@@ -320,6 +350,13 @@ class Arange(Expr):
 def apply(function: str, *operands: Expr, dtype: torch.dtype = torch.int32) -> Apply:
     """``function``, a key of the graph's ``FUNCTIONS`` or a helper, of ``operands``; by default of 32-bit integers."""
     return Apply(function, operands, dtype)
+
+
+def conjuncts(mask: Expr) -> list[Expr]:
+    """What has to hold, each alone."""
+    if isinstance(mask, Apply) and mask.function == "and":
+        return [part for operand in mask.operands for part in conjuncts(operand)]
+    return [mask]
 
 
 def plus(a: Expr, b: Expr) -> Expr:

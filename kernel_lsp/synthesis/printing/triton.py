@@ -19,6 +19,8 @@ from ..kernel.ir import (
     FoldAxis,
     Full,
     Grouped,
+    Item,
+    Items,
     Joined,
     Load,
     Number,
@@ -26,6 +28,7 @@ from ..kernel.ir import (
     ProgramId,
     Ref,
     Variable,
+    conjuncts,
 )
 from ..kernel.statements import (
     Add,
@@ -226,6 +229,10 @@ class Printer:
             return f"tl.associative_scan({operand}, {expr.place}, {helpers.name(monoid.combine)})"
         if isinstance(expr, ProgramId):
             return f"tl.program_id({expr.place}){'.to(tl.int64)' if self.wide else ''}"
+        if isinstance(expr, Items):
+            return f"({', '.join(map(self.text, expr.tiles))}{',' * (len(expr.tiles) == 1)})"
+        if isinstance(expr, Item):
+            return f"{self.text(expr.items)}[{self.text(expr.place)}]"
         if isinstance(expr, Arange):
             return f"tl.arange(0, {self.name(expr.size)}){_lane(expr.lane)}"
         if isinstance(expr, Full):
@@ -269,7 +276,7 @@ class Printer:
 
     def masks(self, masks: tuple[Expr, ...]) -> str:
         """The argument ``mask=`` of a load or store, with a comma before it; nothing without masks."""
-        parts = [part for mask in masks for part in _conjuncts(mask)]
+        parts = [part for mask in masks for part in conjuncts(mask)]
         if len(parts) == 1:
             return f", mask={self.text(parts[0])}"
         return f", mask={' & '.join(self.within(part, SHIFT) for part in parts)}" if parts else ""
@@ -295,13 +302,6 @@ def _in_float64(number: float | int | bool, always: bool = False) -> str:
         and torch.tensor(number, dtype=torch.float32).item() != number
     )
     return f"tl.full((), {literal(number)}, tl.float64)" if rounded or always else literal(number)
-
-
-def _conjuncts(mask: Expr) -> list[Expr]:
-    """What has to hold, each alone."""
-    if isinstance(mask, Apply) and mask.function == "and":
-        return [part for operand in mask.operands for part in _conjuncts(operand)]
-    return [mask]
 
 
 #: Folds whose name in Triton is another.

@@ -94,8 +94,10 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         lanes = max(1, width) / (max(1, -(-width // schedule.cols)) * schedule.cols)
     elif isinstance(schedule, Unrolled) and schedule.inner:
         inner = hint(total(domain, domain.kept[-schedule.inner :]), hints)
-        programs = results // max(1, inner) * -(-inner // schedule.block)
-    elif isinstance(schedule, Flat | Unrolled):
+        programs = results // max(1, inner) * -(-inner // (schedule.block * schedule.rows))
+    elif isinstance(schedule, Unrolled):
+        programs = -(-results // (schedule.block * schedule.rows))
+    elif isinstance(schedule, Flat):
         programs = -(-results // schedule.block)
     elif isinstance(schedule, ByLines):
         outer, rows, cols = (hint(total(domain, atoms), hints) for atoms in schedule.parts(domain.kept))

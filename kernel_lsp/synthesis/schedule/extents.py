@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -85,6 +86,36 @@ def step_of_windows(kernel: Kernel, hints: Hints) -> int:
     return min(filter(None, found), default=0)
 
 
+#: Results of a lane that share what they load; of these, the part that has to be within the result; the part of the loads that may be left;
+#: loads that are written out, before the compiler keeps equal ones.
+_ROWS, _WITHIN, _LOADED, _MOST_LOADS = (8, 4, 2), 0.75, 0.7, 512
+
+
+def rows_that_share(kernel: Kernel, hints: Hints) -> int:
+    """How many results below each other should be of one lane, since their windows have elements in common; 1 where that does not pay."""
+    domain = kernel.domain
+    found = {atom: hint(c, hints) for atom, c in main_access(kernel, hints).items()}
+    if len(domain.kept) < 2 or found.get(domain.kept[-1]) not in (1, 2) or kernel.partials or kernel.peaks:
+        return 1
+    step, height = found.get(domain.kept[-2], 0), hint(domain.size[domain.kept[-2]], hints)
+    window = [sum(places) for places in itertools.product(*_places_of_window(domain, found))]
+    for rows in _ROWS if step else ():
+        loads = len({row * step + place for row in range(rows) for place in window})
+        within = height / (-(-height // rows) * rows)
+        if within >= _WITHIN and loads <= _LOADED * rows * len(window) and rows * len(window) <= _MOST_LOADS:
+            return rows
+    return 1
+
+
+def _places_of_window(domain: Domain, coefficients: dict[sympy.Symbol, int]) -> list[range]:
+    """Along each reduced atom, how many elements of memory its places lie behind the first one."""
+    found: list[range] = []
+    for atom in domain.reduced:
+        c = coefficients.get(atom, 0)
+        found.append(range(0, c * int(domain.size[atom]), c) if c else range(1))
+    return found
+
+
 def shared_by(kernel: Kernel, hints: Hints, l2: int) -> int:
     """How many leading dimensions of an elementwise kernel read operands again that ``l2`` bytes no longer hold by then; 0 for none.
 
@@ -111,21 +142,22 @@ def shared_by(kernel: Kernel, hints: Hints, l2: int) -> int:
     return 0
 
 
-#: Elements of a channel that has programs of its own, and how much more lanes these may have.
-_LEAST_CHANNEL = 2048
-_MOST_LANES = 1.15
+#: Elements of a channel that has programs of its own, and how much more lanes these may have; the same where each lane has several results.
+_LEAST_CHANNEL, _MOST_LANES = 2048, 1.15
+_LEAST_OF_ROWS, _MOST_OF_ROWS = 256, 1.35
 
 
-def large_channel(kernel: Kernel, hints: Hints, block: int) -> int:
+def large_channel(kernel: Kernel, hints: Hints, block: int, *, in_rows: bool = False) -> int:
     """How many trailing kept atoms, which windows go along, have enough results that blocks fill them well; 0 where none have, or all would."""
+    least, most = (_LEAST_OF_ROWS, _MOST_OF_ROWS) if in_rows else (_LEAST_CHANNEL, _MOST_LANES)
     kept, reduced = kernel.domain.kept, set(kernel.domain.reduced)
-    symbols = [e.free_symbols for _, index, _ in kernel.accesses for e in index]
+    symbols = [kernel.domain.resolve(e).free_symbols for _, index, _ in kernel.accesses for e in index]
     along = set().union(*(found for found in symbols if found & reduced))
     for count in range(1, len(kept)):
         if kept[-count] not in along:
             return 0
         size = hint(total(kernel.domain, kept[-count:]), hints)
-        if size >= _LEAST_CHANNEL and -(-size // block) * block <= _MOST_LANES * size:
+        if size >= least and -(-size // block) * block <= most * size:
             return count
     return 0
 

@@ -13,15 +13,15 @@ from ..graph.value import Fold, Scan, Value
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
 from ..kernel.execution_plan import Hints, Kernel, fold_operand_index
-from ..kernel.ir import Apply, AxisIndex, Expr, FoldAxis, Full, Number, PrefixScan, Ref, apply, plus
-from ..kernel.statements import For, Set, Statement, Store
+from ..kernel.ir import Apply, AxisIndex, Expr, FoldAxis, Full, Item, Items, Number, PrefixScan, Ref, apply, plus
+from ..kernel.statements import Add, For, Set, Statement, Store
 from .extents import total
 from .fold_state import Carrying, carrying, finish, in_dtype
 from .naming import name_outputs
 from .program import Program
 from .row_passes import Running, passes, plain
 from .schedules import Columns, Passes, Rows, Unrolled
-from .tilings import CHUNK_PLACE, START, Tiling, column_tiling, row_tiling, unrolled_tiling
+from .tilings import CHUNK_PLACE, ROW, START, Tiling, column_tiling, row_tiling, unrolled_tiling, with_rows
 
 
 def reduction(
@@ -38,12 +38,15 @@ def reduction(
     if isinstance(schedule, Columns):
         tiling = column_tiling(kernel, program, hints, schedule)
     elif isinstance(schedule, Unrolled):
+        kernel = with_rows(kernel, schedule.rows) if schedule.rows > 1 else kernel
         tiling = unrolled_tiling(kernel, program, schedule)
     else:
         tiling = row_tiling(kernel, program, hints, schedule)
     builder = Builder(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
     builder.reduced_axis = tiling.reduced
-    if tiling.reduced.role == "tile":
+    if tiling.rows is not None:
+        body = _in_rows(kernel, builder, tiling)
+    elif tiling.reduced.role == "tile":
         body = in_one_tile(kernel, builder, tiling)
     else:
         body = _in_passes(kernel, builder, tiling, apart=isinstance(schedule, Passes) and schedule.apart)
@@ -131,19 +134,8 @@ def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling, apart: bool) ->
     body: list[Statement] = []
     builder.scan = lambda v: _scan_along(kernel, builder, v, tiling)
     for running in passes(kernel, apart):
-        _next_pass(builder, tiling)
-        for one in running:
-            builder.count(one.element, _operand_index(kernel, one))
-        folds: list[Carrying] = []
-        for one in running:
-            element = element_of(kernel, builder, one, tiling)
-            folds.append(carrying(builder, one, element, tiling))
-            builder.inner += folds[-1].updates
-        starts = [start for fold in folds for start in fold.starts]
-        body += [*builder.lines, *starts, _loop(tiling, builder.inner)]
-        builder.lines = []
-        finish(folds, kernel, builder)
-        body += builder.lines
+        before, statements = _one_pass(kernel, builder, tiling, running)
+        body += before + statements
     _next_pass(builder, tiling)
     builder.pad_hint = 0.0
     if kernel.partials:
@@ -153,6 +145,53 @@ def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling, apart: bool) ->
     for v, index in kernel.stores:
         builder.store(v, index)
     return body + builder.lines + ([_loop(tiling, builder.inner)] if builder.inner else [])
+
+
+def _in_rows(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement]:
+    """The results of a lane one after the other, then the stores: one between them, and what they share would be loaded again."""
+    assert tiling.rows is not None
+    row, end = tiling.rows
+    builder.overhanging = ROW
+    (running,) = passes(kernel)
+    before, of_row = _one_pass(kernel, builder, tiling, running)
+    _next_pass(builder, tiling)
+    builder.pad_hint = 0.0
+    for v, index in kernel.stores:
+        builder.count(v, index)
+    results = [builder.value(v, index) for v, index in kernel.stores]
+    of_row += [*builder.lines, *builder.inner]
+    builder.lines, builder.inner = [], []
+    for (v, index), result in zip(kernel.stores, results, strict=True):
+        items = builder.arguments.variable(f"{variable_name(v)}_rows")
+        before.append(Set(items, Items(())))
+        of_row.append(Add(items, Items((result,))))
+        held = Item(Ref(items, result.axes, v.dtype), AxisIndex(row))
+        if v in builder.reduced:
+            builder.reduced[v] = held
+        builder.memo[builder.key(v, index), ()] = held
+        builder.store(v, index, kernel.destination(v, index))
+    stores = (*builder.lines, *builder.inner)
+    loops = [For(row.variable, Number(0), end, None, tuple(body)) for body in (of_row, stores)]
+    return [*before, *loops]
+
+
+def _one_pass(
+    kernel: Kernel, builder: Builder, tiling: Tiling, running: list[Running]
+) -> tuple[list[Statement], list[Statement]]:
+    """What a pass needs that does not vary along it, and the pass itself, with what is computed of its results."""
+    _next_pass(builder, tiling)
+    for one in running:
+        builder.count(one.element, _operand_index(kernel, one))
+    folds: list[Carrying] = []
+    for one in running:
+        element = element_of(kernel, builder, one, tiling)
+        folds.append(carrying(builder, one, element, tiling))
+        builder.inner += folds[-1].updates
+    starts = [start for fold in folds for start in fold.starts]
+    before, statements = builder.lines, [*starts, _loop(tiling, builder.inner)]
+    builder.lines = []
+    finish(folds, kernel, builder)
+    return before, [*statements, *builder.lines]
 
 
 def _next_pass(builder: Builder, tiling: Tiling) -> None:

@@ -147,14 +147,18 @@ class Unrolled:
 
     ``inner``: how many of the last dimensions a block's results differ in, all of one channel; what is the same for all of them, as the weight
     of a depthwise convolution, is loaded once. 0: all dimensions.
+    ``rows``: how many results each lane of a block has, one below the other along the last dimension but one; what their windows share is
+    loaded once.
     """
 
     block: int = 512
     warps: int = 4
     inner: int = 0
+    rows: int = 1
 
     def __str__(self) -> str:
-        return f"blocks of {self.block}{' of a channel' * bool(self.inner)}, {_warps(self.warps)}"
+        rows = f" x {self.rows} rows" if self.rows > 1 else ""
+        return f"blocks of {self.block}{rows}{' of a channel' * bool(self.inner)}, {_warps(self.warps)}"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from .extents import (
     goes_over_windows,
     large_channel,
     power_of_two,
+    rows_that_share,
     shared_by,
     step_of_windows,
     total,
@@ -30,7 +31,7 @@ from .recurrent_space import recurrences
 from .row_passes import passes
 from .schedules import Cooperative, Flat, Passes, Rows, Schedule, Turned, Unrolled
 from .target import Target
-from .tilings import chunk_length
+from .tilings import chunk_length, with_rows
 
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -45,7 +46,7 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if not kernel.folds:
         return _elementwise(kernel, target, hints)
     if goes_over_windows(kernel, hints):
-        return _unrolled(kernel, hints)
+        return _unrolled(kernel, target, hints)
     if contiguous_is_kept(kernel, hints):
         return list(columns(kernel, target, hints))
     return _rows(kernel, target, hints)
@@ -81,8 +82,39 @@ _MANY = 9
 _ONE_EACH = Unrolled(256, 8)
 
 
-def _unrolled(kernel: Kernel, hints: Hints) -> list[Schedule]:
+#: Elements of a window from which on a block has one column a thread: what is loaded of a window stays in registers.
+_LARGE_WINDOW = 32
+
+#: Threads that a multiprocessor has at least, where each has several rows: with fewer it waits for memory.
+_BUSY = 512
+
+
+def _unrolled(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     """Also blocks of one channel where that is large: a weight of the channel is loaded once then, and in pooling a division is saved."""
+    rows, results = rows_that_share(kernel, hints), hint(total(kernel.domain, kernel.domain.kept), hints)
+    alone = _row_by_row(kernel, hints)
+    if rows == 1 or len(passes(kernel)) > 1:
+        return alone
+    together = _in_rows(kernel, rows, hints)
+    if results >= rows * target.multiprocessors * _BUSY:
+        return [*together, *alone[:2]]
+    return [*alone[:3], together[0]]
+
+
+def _in_rows(kernel: Kernel, rows: int, hints: Hints) -> list[Schedule]:
+    """Several rows a lane, with blocks of one channel where its columns fill them well."""
+    length = hint(total(kernel.domain, kernel.domain.reduced), hints)
+    blocks = [Unrolled(256), Unrolled(128), Unrolled(512)]
+    if length >= _LARGE_WINDOW:
+        blocks = [Unrolled(128), Unrolled(256), Unrolled(128, 2)]
+    found = [dataclasses.replace(one, rows=rows) for one in blocks]
+    inner = large_channel(with_rows(kernel, rows), hints, found[0].block, in_rows=True)
+    if inner:
+        found = [dataclasses.replace(one, inner=inner) for one in found]
+    return list(found)
+
+
+def _row_by_row(kernel: Kernel, hints: Hints) -> list[Schedule]:
     found = [Unrolled(), Unrolled(256), Unrolled(1024)]
     if step_of_windows(kernel, hints) > 1:
         found.insert(0, _ONE_EACH)

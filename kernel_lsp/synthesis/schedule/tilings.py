@@ -8,8 +8,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
+import sympy
+from torch.utils._sympy.functions import FloorDiv
+
+from ..graph.sizes import quotient
 from ..graph.value import Partial
 from ..kernel.execution_plan import Hints, Kernel, hint
 from ..kernel.ir import Arange, Axis, Expr, Number, ProgramId, Ref, Variable, apply, plus
@@ -23,13 +28,16 @@ from .schedules import Columns, Passes, Rows, Unrolled
 #: The variable of a loop along the reduced extent, and a program's chunk of it.
 START, CHUNK_PLACE = fixed("start"), fixed("chunk")
 
+#: Which of a lane's results it is.
+ROW = sympy.Symbol("row", integer=True, nonnegative=True)
+
 
 @dataclass
 class Tiling:
     """How a reduction runs. ``place``: the dimension of the tile (of ``rank``) that is reduced; ``shape``: the tile's constants.
 
     ``statements`` set the index variables up, ``loop`` those of each round; the loop goes from ``begin`` to ``end`` by ``step``,
-    or is written out where there is none.
+    or is written out where there is none. ``rows``: the axis of a loop around it, which is written out, over the results of a lane; with its end.
     """
 
     axes: list[Axis]
@@ -42,6 +50,7 @@ class Tiling:
     end: Expr
     statements: list[Statement]
     loop: list[Statement]
+    rows: tuple[Axis, Expr] | None = None
 
     @property
     def vectors(self) -> frozenset[Axis]:
@@ -201,7 +210,10 @@ def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Til
     offsets = Axis(fixed("offsets"), list(inner), "tile")
     within = Axis(arguments.variable("k"), list(domain.reduced), "unrolled")
     statements: list[Statement] = []
-    axes = [offsets, within]
+    axes, rows = [offsets, within], None
+    if schedule.rows > 1:
+        rows = Axis(arguments.variable("below"), [ROW], "unrolled"), Ref(program.block("ROWS", schedule.rows))
+        axes.insert(1, rows[0])
     block: Expr = ProgramId(0)
     if outer:
         axes.insert(0, Axis(fixed("outer"), list(outer), "grid"))
@@ -212,8 +224,22 @@ def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Til
     statements += set_all(
         (offsets.variable, blocked(block, size, offsets)), mask_of(offsets, "mask", arguments.size(n))
     )
-    of = " of one channel" if outer else ""
-    program.tiling = (
-        f"One program takes {schedule.block} consecutive results{of}, and the {length} elements of each in turn."
-    )
-    return Tiling(axes, within, 0, 1, (size,), None, Number(0), Number(int(length)), statements, [])
+    of = " of one channel" if outer and (rows is None or len(inner) > 1) else ""
+    if rows is None:
+        what = f"{schedule.block} consecutive results{of}, and the {length} elements of each in turn."
+    else:
+        what = f"{schedule.block} columns{of} of {schedule.rows} results each, one below the other, and the {length} elements of each in turn. Elements that these share are loaded once: the loops are written out, and the compiler keeps one of equal loads."
+    program.tiling = f"One program takes {what}"
+    return Tiling(axes, within, 0, 1, (size,), None, Number(0), Number(int(length)), statements, [], rows)
+
+
+def with_rows(kernel: Kernel, rows: int) -> Kernel:
+    """``kernel`` with ``rows`` results along the last kept dimension but one as an atom of their own, ``ROW``; the last ones may be beyond its end."""
+    domain = kernel.domain.copy()
+    atom, groups = domain.kept[-2], sympy.Symbol("groups", integer=True, nonnegative=True)
+    size = domain.size[atom]
+    domain.kept[-2] = groups
+    domain.size[groups] = quotient(size, sympy.Integer(rows)) or FloorDiv(size + rows - 1, rows)
+    domain.size[ROW] = sympy.Integer(rows)
+    domain.parts[atom] = groups * rows + ROW
+    return dataclasses.replace(kernel, domain=domain)

@@ -37,6 +37,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     sampling,
     scans,
     scattering,
+    shared_rows,
     tile_sums,
     updates,
     views,

@@ -42,6 +42,7 @@ class Case:
     tile_sums: bool = False  # tiles of convolutions reduce their pixels, whether that pays or not
     no_cache: bool = False  # L2 holds nothing of what a row reads by the time that the next one reads it
     by_lines: bool = False  # elementwise kernels go by lines as soon as these take fewer instructions
+    in_rows: bool = False  # lanes have several rows of windows that share elements, however few there are
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
     keep: bool = False  # packed weights are kept from call to call
 
@@ -88,6 +89,9 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     if case.by_lines:
         with mock.patch.object(space, "LEAST_SAVED", -1.0):
             return proposed(dataclasses.replace(case, by_lines=False), module, arguments, origin)
+    if case.in_rows:
+        with mock.patch.object(space, "_BUSY", 0):
+            return proposed(dataclasses.replace(case, in_rows=False), module, arguments, origin)
     if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
     pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays", "pointwise_pays"), lambda *_: True)

@@ -1,0 +1,78 @@
+"""Windows that overlap from row to row: each lane has several rows, so that what they share is loaded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .registry import CASES, Case, case, module, r
+
+# 13 + n rows in groups of eight or four: the last group reaches beyond the end, for the windows' loads and for the stores.
+case(
+    "rows_max_pool2d",
+    lambda self, x: F.max_pool2d(x, 4, 1, 1),
+    lambda n: [r(2, 3, 13 + n, 11)],
+    kernels=1,
+    in_rows=True,
+)
+case(
+    "rows_max_pool2d_places",
+    lambda self, x: F.max_pool2d(x, 3, 1, return_indices=True),
+    lambda n: [r(2, 3, 10 + n, 9)],
+    in_rows=True,
+)
+case(
+    "rows_avg_pool2d",
+    lambda self, x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False) * 2 + x,
+    lambda n: [r(2, 3, 15 + n, 9)],
+    in_rows=True,
+)
+case(
+    "rows_avg_pool3d",
+    lambda self, x: F.avg_pool3d(x, 3, 1, 1),
+    lambda n: [r(2, 2, 4, 8 + n, 7)],
+    kernels=1,
+    in_rows=True,
+)
+case(
+    "rows_of_a_view",  # what is pooled is computed of what is loaded, from another memory order
+    lambda self, x: F.max_pool2d(F.relu(x[:, :, 1:] - 0.5), 3, 1, 1),
+    lambda n: [r(2, 3, 12 + n, 9)],
+    kernels=1,
+    in_rows=True,
+)
+module("rows_depthwise", nn.Conv2d, (4, 4, 3, 1, 1, 1, 4), lambda n: [r(2, 4, 15 + n, 9)], kernels=1, in_rows=True)
+module(
+    "rows_depthwise_large", nn.Conv2d, (3, 3, 7, 1, 3, 1, 3), lambda n: [r(1, 3, 16 + n, 8)], kernels=1, in_rows=True
+)
+module(
+    "rows_depthwise_strided", nn.Conv2d, (4, 4, 5, 2, 2, 1, 4), lambda n: [r(2, 4, 29 + n, 9)], kernels=1, in_rows=True
+)
+module(
+    "rows_depthwise_dilated", nn.Conv2d, (4, 4, 3, 1, 0, 2, 4), lambda n: [r(2, 4, 19 + n, 9)], kernels=1, in_rows=True
+)
+module(
+    "rows_depthwise_flipped",
+    nn.ConvTranspose2d,
+    (4, 4, 3, 1, 1, 0, 4),
+    lambda n: [r(2, 4, 15 + n, 9)],
+    kernels=1,
+    in_rows=True,
+)
+
+
+class Rows(nn.Module):
+    """What follows reads another tensor of the result's size, and numbers of a row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 3, padding=1, groups=4)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, row: torch.Tensor) -> Any:
+        return F.silu(self.conv(x)) * y + row[:, None], y.half()
+
+
+CASES["rows_followed"] = Case(Rows, lambda n: [r(2, 4, 15 + n, 9), r(2, 4, 15 + n, 9), r(15 + n)], in_rows=True)
