@@ -12,8 +12,8 @@ from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.map import dims
 from kernel_lsp.synthesis.graph.order import topological
-from kernel_lsp.synthesis.graph.value import Contract, Pointwise, Value, View
-from kernel_lsp.synthesis.kernel.execution_plan import Planned
+from kernel_lsp.synthesis.graph.value import Contract, Pointwise, Value, View, numel
+from kernel_lsp.synthesis.kernel.execution_plan import Planned, hint
 from kernel_lsp.synthesis.schedule.extents import share_of_places
 from kernel_lsp.synthesis.schedule.schedules import Product as Tile
 from kernel_lsp.synthesis.schedule.space import space
@@ -139,7 +139,7 @@ def test_where_torch_does_not_round_a_convolution_has_the_error_of_float32(monke
 
 @pytest.mark.parametrize(
     "size, stride, padding, dilation",
-    [(3, 2, 1, 1), (5, 3, 0, 1), (1, 2, 0, 1), (4, 3, 2, 2), (7, 2, 3, 1), (3, 4, 1, 3)],
+    [(3, 2, 1, 1), (5, 3, 0, 1), (4, 3, 2, 2), (7, 2, 3, 1), (9, 4, 1, 3)],
 )
 def test_the_phases_of_a_transposed_convolution_take_each_element_of_the_weight_once(
     size: int, stride: int, padding: int, dilation: int, monkeypatch: pytest.MonkeyPatch
@@ -155,6 +155,19 @@ def test_the_phases_of_a_transposed_convolution_take_each_element_of_the_weight_
     taken = [int(length.xreplace({phase: sympy.Integer(i)}).doit()) for i in range(phases)]
     assert sum(taken) == size
     assert share_of_places(product.op, found.hints) == pytest.approx(size / phases / max(taken))
+
+
+@pytest.mark.parametrize("size, stride, padding, dilation", [(1, 2, 0, 1), (3, 4, 1, 3), (2, 6, 1, 2)])
+def test_of_a_filter_shorter_than_the_stride_each_element_is_multiplied_once(
+    size: int, stride: int, padding: int, dilation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many output channels as the filter has elements for all of them; then each result takes one of these, or is zero."""
+    monkeypatch.setattr(stages, "float16_pays", lambda *_: True)
+    module = nn.ConvTranspose1d(64, 32, size, stride, padding, 0, 1, True, dilation)
+    found = planned(module, torch.empty(8, 64, 512))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and not product.op.lengths
+    assert hint(numel(product.shape), found.hints) == 8 * 32 * size * 512
 
 
 def test_a_convolution_of_planes_stands_beside_the_one_that_rounds() -> None:
