@@ -84,9 +84,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_every_schedule_is_right(name: str, tmp_path: Path) -> None:
+def test_every_schedule_is_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    torch.backends.cudnn.allow_tf32 = False
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     make, shape = CASES[name]
     layer, x = named(make().cuda()), torch.randn(shape, device="cuda")
     with torch.no_grad():
