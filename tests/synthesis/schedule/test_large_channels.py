@@ -20,7 +20,6 @@ from tests.synthesis.cases import CASES
     [
         pytest.param("depthwise_large", "", marks=pytest.mark.slow),  # by default: 25 elements
         pytest.param("depthwise_large", "blocks of 256 of a channel", marks=pytest.mark.slow),
-        pytest.param("depthwise_large", "blocks of 256 x 8 rows of a channel", marks=pytest.mark.slow),
         pytest.param("max_pool_large", "blocks of 256 of a channel", marks=pytest.mark.slow),
         ("avg_pool_large_depths", "blocks of 1024 of a channel"),
     ],
