@@ -69,6 +69,7 @@ _LIKE_ANOTHER = (
         "half_normed",
     ),
     *("rows_max_pool2d_p", "rows_avg_pool3", "rows_depthwise_l", "rows_depthwise_s", "rows_depthwise_d", "rows_of"),
+    *("rows_repeated", "rows_cropped", "rows_backwards", "rows_joined", "rows_beside"),
     *("thin_mm_", "thin_linear", "thin_weight", "thin_both_"),
     *(
         "interpolated_l",

@@ -63,9 +63,9 @@ class Builder:
         self.scan: Callable[[Value], Expr] | None = None  # computes a scan inside a loop along it
         self.raw_half = False  # keep half precision as loaded, for tl.dot
         self.starts: dict[Expr, Variable] = {}  # parts of offsets that were computed before a loop
-        self.overhanging: sympy.Symbol | None = (
-            None  # an atom of which the last few places may be beyond a dimension's end
-        )
+        # An atom of which the last few places may be beyond a dimension's end, and what has to hold for a result to be stored.
+        self.overhanging: sympy.Symbol | None = None
+        self.ends: tuple[Expr, ...] = ()
         self.whole: Axis | None = None  # an axis that every load has, even where nothing varies along it
 
     # -- indices ------------------------------------------------------------------------------------------------
@@ -85,16 +85,14 @@ class Builder:
                 expr = sympy.expand(expr - c * symbol)
         coefficients, rest = self.domain.terms(expr)
         written_out = [axis for axis in self.axes if axis.role == "unrolled" and coefficients.keys() & {*axis.atoms}]
-        numbers: list[
-            tuple[Expr, sympy.Expr]
-        ] = []  # of two such loops, which Python adds up when the kernel is compiled
+        numbers: list[tuple[Expr, sympy.Expr]] = []  # of two such loops: Python adds them up when it compiles
         for axis in self.axes:
             for part, c in self._runs(axis, [coefficients.get(a, ZERO) for a in axis.atoms]):
                 if len(written_out) > 1 and axis in written_out:
                     numbers.append((part, c))
                 else:
                     parts.append(self._times(part, c))
-        parts = [*self._of_one_size(numbers), *parts]
+        parts = [*self._summed_by_size(numbers), *parts]
         for c, part in division.terms(rest):
             if not division.is_size(part):
                 parts.append(self._times(opaque(self, part), c))
@@ -114,11 +112,13 @@ class Builder:
             return apply("neg", self._times(factor, -c))
         return apply("mul", factor, self.arguments.size(c))
 
-    def _of_one_size(self, numbers: list[tuple[Expr, sympy.Expr]]) -> list[Expr]:
+    def _summed_by_size(self, numbers: list[tuple[Expr, sympy.Expr]]) -> list[Expr]:
         """Numbers times their coefficients, added up where these are multiples of one size, so that equal places are computed alike."""
         found: dict[sympy.Expr, Expr] = {}
         for part, c in numbers:
             times, size = c.as_content_primitive()
+            if size.could_extract_minus_sign():
+                times, size = -times, -size
             term = self._times(part, times)
             found[size] = plus(found[size], term) if size in found else term
         return [self._times(total, size) for size, total in found.items()]
@@ -243,7 +243,7 @@ class Builder:
         if self.whole is not None and self.whole not in where.axes:
             where = plus(where, apply("mul", Number(0), AxisIndex(self.whole)))
         conditions = self.conditions
-        conditions = [*conditions, *self._ends(index, value.shape if shape is None else shape)]
+        conditions = [*conditions, *self._sides(index, value.shape if shape is None else shape)]
         if other is None and inside(index, value.shape if shape is None else shape, self.domain):
             # One load serves all lanes of an axis: what is asked along it is asked of the result alone.
             conditions = [c for c in conditions if not any(axis.vector for axis in c.axes - where.axes)]
@@ -269,17 +269,23 @@ class Builder:
         self.memo[loaded_there] = self.assign(name, result, value.dtype)
         return self.memo[loaded_there]
 
-    def _ends(self, index: Index, shape: Shape) -> list[Expr]:
-        """Along what an overhanging atom goes through beyond its end: that the place is in the tensor, where no condition says so."""
+    def _sides(self, index: Index, shape: Shape) -> list[Expr]:
+        """That a place to load from is in the tensor, where an overhanging atom may lead beyond and no condition says so.
+
+        What is loaded for a result beyond the end is of no use, so that any element of the tensor does.
+        """
         asked = {part for condition in self.conditions for part in conjuncts(condition)}
         found: list[Expr] = []
         for e, n in zip(index, shape, strict=True):
             place = self.domain.simplify(e)
-            if self.overhanging in place.free_symbols and not division.within(place, ZERO, n, self.domain.size)[1]:
-                at = self.index(place)
-                end = apply("lt", self.named.get(at, at), self.arguments.size(n), dtype=torch.bool)
-                found += [end] if end not in asked else []
-        return found
+            if self.overhanging not in place.free_symbols:
+                continue
+            above, below = division.within(place, ZERO, n, self.domain.size)
+            at = self.index(place)
+            at = self.named.get(at, at)
+            found += [] if above else [apply("ge", at, Number(0), dtype=torch.bool)]
+            found += [] if below else [apply("lt", at, self.arguments.size(n), dtype=torch.bool)]
+        return [side for side in found if side not in asked]
 
     def peak(self, value: Value, index: Index) -> None:
         """Note the largest magnitude of what is stored, see ``value.Peak``; its pointer was registered before."""
@@ -356,7 +362,7 @@ class Builder:
             for e, n, computed in zip(at, filled.shape, value.shape, strict=True)
             if into is not None and isinstance(filled.op, View) and not same(n, computed)
         )
-        ends = (*ends, *self._ends(index, value.shape))
+        ends = (*ends, *self.ends)
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
         stored = self.stored_at(filled, at, result, ends)

@@ -36,6 +36,7 @@ class Domain:
     origin: Index = ()  # the index that the first atoms were made for
     #: what ``simplify`` made of an expression: each schedule of a kernel asks for the same
     known: dict[sympy.Expr, sympy.Expr] = field(default_factory=dict, repr=False, compare=False)
+    settled: bool = False  # no atom is split any more: what a division leaves stays opaque
 
     def copy(self) -> Domain:
         """The same atoms; what is added to one is not in the other."""
@@ -86,7 +87,8 @@ class Domain:
         """
         found = self.known.get(expr)
         if found is None:
-            found = self.known[expr] = simplify(self.resolve(expr), self.size, self.split)
+            split = None if self.settled else self.split
+            found = self.known[expr] = simplify(self.resolve(expr), self.size, split)
         return found
 
     def at(self, map: Map, index: Index) -> Index:

@@ -3,7 +3,8 @@
 Output y of a dimension takes x[i] * w[k] wherever y = i * stride - padding + k * dilation. With y = q * stride + r, the phase r
 fixes k modulo the stride, so k = k0(r) + stride * j and i = q + e(r) - dilation * j: windows of the input without gaps. Where
 stride and dilation have a common factor g, only every g-th output takes anything: those are computed as if both were
-smaller by g, and the others are zero. The phases are those of Dumoulin and Visin, "A guide to convolution arithmetic for
+smaller by g, and the others are zero. Where no output takes two elements of the filter, the product of each element with
+each input is computed, and each output takes one of these or is zero. The phases are those of Dumoulin and Visin, "A guide to convolution arithmetic for
 deep learning" (2016), section 4.
 """
 

@@ -44,7 +44,7 @@ from .schedules import (
     Unrolled,
 )
 from .target import Target
-from .tilings import chunk_length
+from .tilings import chunk_length, with_rows
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,12 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
             read *= times_read(kernel)
         lanes = max(1, width) / (max(1, -(-width // schedule.cols)) * schedule.cols)
     elif isinstance(schedule, Unrolled) and schedule.inner:
-        inner = hint(total(domain, domain.kept[-schedule.inner :]), hints)
-        programs = results // max(1, inner) * -(-inner // (schedule.block * schedule.rows))
+        lanes_of = with_rows(kernel, schedule.rows).domain if schedule.rows > 1 else domain
+        sizes = (
+            total(lanes_of, lanes_of.kept[part]) for part in (slice(-schedule.inner), slice(-schedule.inner, None))
+        )
+        channels, size = (hint(one, hints) for one in sizes)
+        programs = channels * -(-size // schedule.block)
     elif isinstance(schedule, Unrolled):
         programs = -(-results // (schedule.block * schedule.rows))
     elif isinstance(schedule, Flat):

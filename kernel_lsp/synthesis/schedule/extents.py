@@ -87,8 +87,8 @@ def step_of_windows(kernel: Kernel, hints: Hints) -> int:
 
 
 #: Results of a lane that share what they load; of these, the part that has to be within the result; the part of the loads that may be left;
-#: loads that are written out, before the compiler keeps equal ones.
-_ROWS, _WITHIN, _LOADED, _MOST_LOADS = (8, 4, 2), 0.75, 0.7, 512
+#: loads that are written out, before the compiler keeps equal ones; results of a line below which its windows are not taken so.
+_ROWS, _WITHIN, _LOADED, _MOST_LOADS, _NARROW = (8, 4, 2), 0.75, 0.7, 512, 7
 
 
 def rows_that_share(kernel: Kernel, hints: Hints) -> int:
@@ -97,23 +97,22 @@ def rows_that_share(kernel: Kernel, hints: Hints) -> int:
     found = {atom: hint(c, hints) for atom, c in main_access(kernel, hints).items()}
     if len(domain.kept) < 2 or found.get(domain.kept[-1]) not in (1, 2) or kernel.partials or kernel.peaks:
         return 1
-    step, height = found.get(domain.kept[-2], 0), hint(domain.size[domain.kept[-2]], hints)
-    window = [sum(places) for places in itertools.product(*_places_of_window(domain, found))]
-    for rows in _ROWS if step else ():
-        loads = len({row * step + place for row in range(rows) for place in window})
-        within = height / (-(-height // rows) * rows)
-        if within >= _WITHIN and loads <= _LOADED * rows * len(window) and rows * len(window) <= _MOST_LOADS:
+    height, width = (hint(domain.size[atom], hints) for atom in domain.kept[-2:])
+    step, line = (
+        found.get(domain.kept[-2], 0),
+        width // 2,
+    )  # what lies so far behind is in another row: windows are narrow
+    if width < _NARROW or step < line:
+        return 1
+    window = {atom: int(domain.size[atom]) for atom in domain.reduced}
+    below = [range(0, found[a] * n, found[a]) for a, n in window.items() if abs(found.get(a, 0)) >= line]
+    lines = [sum(places) for places in itertools.product(*below)]
+    for rows in _ROWS:
+        loaded = len({row * step + place for row in range(rows) for place in lines})
+        within, written = height / (-(-height // rows) * rows), rows * math.prod(window.values())
+        if within >= _WITHIN and loaded <= _LOADED * rows * len(lines) and written <= _MOST_LOADS:
             return rows
     return 1
-
-
-def _places_of_window(domain: Domain, coefficients: dict[sympy.Symbol, int]) -> list[range]:
-    """Along each reduced atom, how many elements of memory its places lie behind the first one."""
-    found: list[range] = []
-    for atom in domain.reduced:
-        c = coefficients.get(atom, 0)
-        found.append(range(0, c * int(domain.size[atom]), c) if c else range(1))
-    return found
 
 
 def shared_by(kernel: Kernel, hints: Hints, l2: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 import torch
 
+from ..graph import division
 from ..graph.build import opmath
 from ..graph.monoids import MONOIDS
 from ..graph.names import variable_name
@@ -152,6 +153,9 @@ def _in_rows(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement
     assert tiling.rows is not None
     row, end = tiling.rows
     builder.overhanging = ROW
+    ((place, length),) = (
+        (part, kernel.domain.size[atom]) for atom, part in kernel.domain.parts.items() if ROW in part.free_symbols
+    )
     (running,) = passes(kernel)
     before, of_row = _one_pass(kernel, builder, tiling, running)
     _next_pass(builder, tiling)
@@ -161,6 +165,11 @@ def _in_rows(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement
     results = [builder.value(v, index) for v, index in kernel.stores]
     of_row += [*builder.lines, *builder.inner]
     builder.lines, builder.inner = [], []
+    # What varies from row to row has another value in the loop of the stores.
+    builder.named = {at: name for at, name in builder.named.items() if row not in name.axes}
+    builder.memo = {key: known for key, known in builder.memo.items() if row not in known.axes}
+    if not division.within(place, ZERO, length, kernel.domain.size)[1]:
+        builder.ends = (apply("lt", builder.index(place), builder.arguments.size(length), dtype=torch.bool),)
     for (v, index), result in zip(kernel.stores, results, strict=True):
         items = builder.arguments.variable(f"{variable_name(v)}_rows")
         before.append(Set(items, Items(())))

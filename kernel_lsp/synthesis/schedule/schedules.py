@@ -158,7 +158,8 @@ class Unrolled:
 
     def __str__(self) -> str:
         rows = f" x {self.rows} rows" if self.rows > 1 else ""
-        return f"blocks of {self.block}{rows}{' of a channel' * bool(self.inner)}, {_warps(self.warps)}"
+        of = " of a line" if rows and self.inner == 1 else " of a channel" if self.inner else ""
+        return f"blocks of {self.block}{rows}{of}, {_warps(self.warps)}"
 
 
 @dataclass(frozen=True)

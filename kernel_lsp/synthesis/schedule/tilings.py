@@ -242,4 +242,5 @@ def with_rows(kernel: Kernel, rows: int) -> Kernel:
     domain.size[groups] = quotient(size, sympy.Integer(rows)) or FloorDiv(size + rows - 1, rows)
     domain.size[ROW] = sympy.Integer(rows)
     domain.parts[atom] = groups * rows + ROW
+    domain.settled = True
     return dataclasses.replace(kernel, domain=domain)

@@ -64,6 +64,53 @@ module(
 )
 
 
+# What follows has rows and channels as one dimension, is divided along rows, or goes through them backwards.
+case(
+    "rows_flattened",
+    lambda self, x: (F.max_pool2d(x, 3, 1, 1).flatten(1).relu(), F.avg_pool2d(x, 3, 1, 1).flatten(1, 2) * 2),
+    lambda n: [r(2, 3, 15 + n, 12)],
+    in_rows=True,
+)
+case(
+    "rows_repeated",
+    lambda self, x, y: F.max_pool2d(x, 3, 1, 1) + y.repeat_interleave(2, 2)[:, :, :-1],
+    lambda n: [r(2, 3, 15 + 2 * n, 9), r(2, 3, 8 + n, 9)],
+    in_rows=True,
+)
+case(
+    "rows_cropped",
+    lambda self, x, y: F.relu(F.avg_pool2d(x, 3, 1, 1)) + F.interpolate(y, scale_factor=2.0)[:, :, :-1, :-1],
+    lambda n: [r(2, 3, 15 + 2 * n, 17), r(2, 3, 8 + n, 9)],
+    in_rows=True,
+)
+case(
+    "rows_backwards",
+    lambda self, x, y: F.max_pool2d(x, 3, 1, 1) + y.flip(2),
+    lambda n: [r(2, 3, 13 + n, 9), r(2, 3, 13 + n, 9)],
+    in_rows=True,
+)
+case(
+    "rows_joined",
+    lambda self, x, y: torch.cat([F.max_pool2d(x, 3, 1, 1), F.avg_pool2d(y, 3, 1, 1)], 1)[:, :, :-1],
+    lambda n: [r(2, 3, 13 + n, 9), r(2, 2, 13 + n, 9)],
+    in_rows=True,
+)
+
+
+class Placed(nn.Module):
+    """What is put in its places beside pooled rows asks whether there is an element, by the row and by the column."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.ConvTranspose2d(3, 3, 3, 2, 1, 0, 1, False, 2)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.max_pool2d(x, 3, 1, 1) + self.up(y)
+
+
+CASES["rows_beside_places"] = Case(Placed, lambda n: [r(2, 3, 13 + 2 * n, 13), r(2, 3, 6 + n, 6)], in_rows=True)
+
+
 class Rows(nn.Module):
     """What follows reads another tensor of the result's size, and numbers of a row."""
 

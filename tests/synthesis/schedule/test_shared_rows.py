@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +52,8 @@ def depthwise(size: int, stride: int = 1, dilation: int = 1) -> Callable[..., An
         (lambda self, x: F.max_pool1d(x, 8, 1, 4), (8, 64, 4096), None, 1),  # windows of a line share columns alone
         (lambda self, x: F.max_pool2d(x, (1, 3), 1, (0, 1)), (8, 64, 56, 56), None, 1),
         (lambda self, x: F.avg_pool2d(x, 3, 1), (8, 64, 3, 56), None, 1),
+        (lambda self, x: F.avg_pool2d(x, 3, 1, 1), (8, 64, 56, 2), None, 1),  # neighbouring lanes would lie rows apart
+        (lambda self, x: F.max_pool2d(x, 3, 2, 1), (8, 64, 48, 12), None, 1),
     ],
 )
 def test_how_many_rows_a_lane_has(
@@ -72,6 +78,59 @@ def test_programs_are_fewer_by_the_rows() -> None:
     (kernel,), hints = kernels_of(lambda self, x: F.max_pool2d(x, 3, 1, 1), meta(8, 64, 64, 64))
     one, other = (cost(kernel, Unrolled(256, rows=rows), H100, hints) for rows in (1, 8))
     assert one.bytes == other.bytes and one.programs == 8 * other.programs
+
+
+def test_programs_of_a_line_are_those_that_are_launched() -> None:
+    (kernel,), hints = kernels_of(lambda self, x: F.max_pool2d(x, 4, 1, 1), meta(32, 64, 512, 512))
+    first = space(kernel, H100, hints)[0]
+    assert first == Unrolled(256, inner=1, rows=8)
+    assert (
+        cost(kernel, first, H100, hints).programs == 32 * 64 * 64 * 2
+    )  # groups of rows of all channels, blocks of 511
+
+
+#: Compiles the first kernel of each file for an H100, without one, and prints how many loads are left.
+_COUNT_LOADS = """
+import importlib.util, sys
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+for path in sys.argv[1:]:
+    spec = importlib.util.spec_from_file_location("kernels", path)
+    spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
+    kernel = next(one for one in vars(module).values() if isinstance(one, triton.JITFunction))
+    constants = {"BLOCK": 256, "ROWS": 8}
+    signature = {
+        name: "*fp32" if name.endswith("_ptr") else "constexpr" if name in constants else "i32" for name in kernel.arg_names
+    }
+    done = triton.compile(ASTSource(kernel, signature, constexprs=constants), target=GPUTarget("cuda", 90, 32))
+    print(done.asm["ttir"].count("tt.load"))
+"""
+
+
+def test_the_compiler_keeps_one_of_equal_loads(tmp_path: Path) -> None:
+    modules = [
+        (nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False), 3 * (8 + 2) + 9),
+        (nn.ConvTranspose2d(16, 16, 3, padding=1, groups=16, bias=False), 3 * (8 + 2) + 9),
+        (nn.MaxPool2d(4, 1, 1), 4 * (8 + 3)),
+    ]
+    files = []
+    for number, (module, _) in enumerate(modules):
+        exported = capture(module.eval().to("meta"), (torch.empty(64, 16, 64, 64, device="meta"),))
+        source = synthesize(module, exported, class_name="Module", import_from="torch.nn", gpu="H100")[0].source
+        assert "for below in tl.static_range(ROWS):" in source
+        files.append(tmp_path / f"kernel{number}.py")
+        files[-1].write_text(source)
+    done = subprocess.run(
+        [sys.executable, "-c", _COUNT_LOADS, *map(str, files)],
+        env={**os.environ, "TRITON_INTERPRET": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert list(map(int, done.stdout.split())) == [loads for _, loads in modules]
 
 
 def test_a_weight_of_a_channel_is_loaded_once_for_a_program() -> None:
