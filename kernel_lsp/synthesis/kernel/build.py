@@ -239,12 +239,12 @@ class Builder:
         pointer = self.arguments.pointers.get(value)
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.variable(f"{variable_name(value)}_ptr")
-        where = self._ahead(self.address(value, index, value.shape if shape is None else shape), value)
+        shape = value.shape if shape is None else shape
+        where = self._ahead(self.address(value, index, shape), value)
         if self.whole is not None and self.whole not in where.axes:
             where = plus(where, apply("mul", Number(0), AxisIndex(self.whole)))
-        conditions = self.conditions
-        conditions = [*conditions, *self._sides(index, value.shape if shape is None else shape)]
-        if other is None and inside(index, value.shape if shape is None else shape, self.domain):
+        conditions = [*self.conditions, *(self._sides(index, shape) if self.overhanging is not None else ())]
+        if other is None and inside(index, shape, self.domain):
             # One load serves all lanes of an axis: what is asked along it is asked of the result alone.
             conditions = [c for c in conditions if not any(axis.vector for axis in c.axes - where.axes)]
         asked = frozenset[Axis]().union(*(condition.axes for condition in conditions))
@@ -281,6 +281,8 @@ class Builder:
             if self.overhanging not in place.free_symbols:
                 continue
             above, below = division.within(place, ZERO, n, self.domain.size)
+            if above and below:
+                continue
             at = self.index(place)
             at = self.named.get(at, at)
             found += [] if above else [apply("ge", at, Number(0), dtype=torch.bool)]

@@ -22,7 +22,7 @@ from .naming import name_outputs
 from .program import Program
 from .row_passes import Running, passes, plain
 from .schedules import Columns, Passes, Rows, Unrolled
-from .tilings import CHUNK_PLACE, ROW, START, Tiling, column_tiling, row_tiling, unrolled_tiling, with_rows
+from .tilings import CHUNK_PLACE, ROW, START, Tiling, column_tiling, row_place, row_tiling, unrolled_tiling, with_rows
 
 
 def reduction(
@@ -153,9 +153,7 @@ def _in_rows(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement
     assert tiling.rows is not None
     row, end = tiling.rows
     builder.overhanging = ROW
-    ((place, length),) = (
-        (part, kernel.domain.size[atom]) for atom, part in kernel.domain.parts.items() if ROW in part.free_symbols
-    )
+    place, length = row_place(kernel)
     (running,) = passes(kernel)
     before, of_row = _one_pass(kernel, builder, tiling, running)
     _next_pass(builder, tiling)

@@ -90,12 +90,12 @@ _BUSY = 512
 
 
 def _unrolled(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    """Also blocks of one channel where that is large: a weight of the channel is loaded once then, and in pooling a division is saved."""
-    rows, results = rows_that_share(kernel, hints), hint(total(kernel.domain, kernel.domain.kept), hints)
-    alone = _row_by_row(kernel, hints)
+    """Several rows a lane first where their windows share elements and there are lanes enough; last where these are too few."""
+    rows, alone = rows_that_share(kernel, hints), _row_by_row(kernel, hints)
     if rows == 1 or len(passes(kernel)) > 1:
         return alone
     together = _in_rows(kernel, rows, hints)
+    results = hint(total(kernel.domain, kernel.domain.kept), hints)
     if results >= rows * target.multiprocessors * _BUSY:
         return [*together, *alone[:2]]
     return [*alone[:3], together[0]]
@@ -115,6 +115,7 @@ def _in_rows(kernel: Kernel, rows: int, hints: Hints) -> list[Schedule]:
 
 
 def _row_by_row(kernel: Kernel, hints: Hints) -> list[Schedule]:
+    """Also blocks of one channel where that is large: a weight of the channel is loaded once then, and in pooling a division is saved."""
     found = [Unrolled(), Unrolled(256), Unrolled(1024)]
     if step_of_windows(kernel, hints) > 1:
         found.insert(0, _ONE_EACH)

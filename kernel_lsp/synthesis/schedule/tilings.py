@@ -233,6 +233,12 @@ def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Til
     return Tiling(axes, within, 0, 1, (size,), None, Number(0), Number(int(length)), statements, [], rows)
 
 
+def row_place(kernel: Kernel) -> tuple[sympy.Expr, sympy.Expr]:
+    """Which row of all a lane's result is, in the atoms of ``with_rows``, and how many rows there are."""
+    domain = kernel.domain
+    return next((place, domain.size[atom]) for atom, place in domain.parts.items() if ROW in place.free_symbols)
+
+
 def with_rows(kernel: Kernel, rows: int) -> Kernel:
     """``kernel`` with ``rows`` results along the last kept dimension but one as an atom of their own, ``ROW``; the last ones may be beyond its end."""
     domain = kernel.domain.copy()

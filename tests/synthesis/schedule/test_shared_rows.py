@@ -36,12 +36,8 @@ def depthwise(size: int, stride: int = 1, dilation: int = 1) -> Callable[..., An
         (lambda self, x: F.max_pool2d(x, 4, 1, 1), (8, 64, 512, 512), None, 8),
         (lambda self, x: F.avg_pool2d(x, 3, 1, 1), (8, 64, 56, 56), None, 8),
         (lambda self, x: F.avg_pool2d(x, 3, 1, 1), (8, 512, 14, 14), None, 8),
-        (
-            lambda self, x: F.avg_pool2d(x, 3, 1, 1),
-            (8, 512, 17, 20),
-            None,
-            4,
-        ),  # of 24 rows seven would be beyond the end
+        # of 24 rows seven would be beyond the end
+        (lambda self, x: F.avg_pool2d(x, 3, 1, 1), (8, 512, 17, 20), None, 4),
         (lambda self, x: F.max_pool3d(x, 3, 1, 1), (8, 16, 32, 32, 32), None, 8),
         (depthwise(3), (8, 64, 112, 112), (64, 1, 3, 3), 8),
         (depthwise(7), (8, 96, 56, 56), (96, 1, 7, 7), 8),
@@ -84,9 +80,8 @@ def test_programs_of_a_line_are_those_that_are_launched() -> None:
     (kernel,), hints = kernels_of(lambda self, x: F.max_pool2d(x, 4, 1, 1), meta(32, 64, 512, 512))
     first = space(kernel, H100, hints)[0]
     assert first == Unrolled(256, inner=1, rows=8)
-    assert (
-        cost(kernel, first, H100, hints).programs == 32 * 64 * 64 * 2
-    )  # groups of rows of all channels, blocks of 511
+    # groups of rows of all channels, and blocks of 511 columns
+    assert cost(kernel, first, H100, hints).programs == 32 * 64 * 64 * 2
 
 
 #: Compiles the first kernel of each file for an H100, without one, and prints how many loads are left.
@@ -145,8 +140,7 @@ def test_a_weight_of_a_channel_is_loaded_once_for_a_program() -> None:
 def test_places_that_are_equal_are_computed_alike() -> None:
     """So the compiler keeps one of several equal loads: the numbers of both loops are added up before a size is multiplied by them."""
     module, x = nn.MaxPool2d(3, 1, 1), torch.empty(16, 64, 64, 64, device="meta")
-    source = synthesize(module, capture(module.eval(), (x,)), class_name="Pool", import_from="here", gpu="H100")[
-        0
-    ].source
+    found = synthesize(module, capture(module.eval(), (x,)), class_name="Pool", import_from="here", gpu="H100")
+    source = found[0].source
     assert "_start + (below + k // 3) * width + k % 3" in source
     assert "_row = below + k // 3 + " in source
