@@ -73,7 +73,7 @@ def compared(
     worst.reason = compare.agree(out, eager, max(worst.eager_error, most)).reason
     if not worst.passed and tree is not None and referee.held_to != "strict":
         found_errors = rounded_products.errors(
-            referee.oracle, tree, reference, train, referee.held_to, len(rounded_products.FACTORS)
+            referee.oracle, tree, reference, train, referee.held_to, len(rounded_products.SAMPLES)
         )
         most = max(most, _noted_as_explained(referee, found_errors))
         worst.reason = compare.agree(out, eager, max(worst.eager_error, most)).reason
@@ -107,7 +107,7 @@ def _as_asked(
     By one sample of rounding, and where that does not do by all. ``found``: the comparison without.
     """
     explained = None
-    for samples in (1, len(rounded_products.FACTORS)):
+    for samples in (1, len(rounded_products.SAMPLES)):
         explained = rounded_products.errors(referee.oracle, tree, reference, train, referee.held_to, samples)
         if explained is None:
             break
@@ -149,7 +149,7 @@ def _in_slices(
         one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact, scales=scales)
         if not one.passed and math.isfinite(one.error) and tree is not None and referee.held_to != "strict":
             explained = rounded_products.errors_of_slice(
-                referee.oracle, tree, part, train, referee.held_to, len(rounded_products.FACTORS), scales
+                referee.oracle, tree, part, train, referee.held_to, len(rounded_products.SAMPLES), scales
             )
             most = max(most, _noted_as_explained(referee, explained))
             narrow = narrowed(mine, part.dims, part), narrowed(eager, part.dims, part)

@@ -3,7 +3,11 @@
 The module runs in float64 with the operands of its products rounded as such a kernel rounds them, and its answer moves: that is what
 the precision explains, on these inputs and at each output, and no more. Rounding is a sample of errors, each below half a unit of the
 eleventh bit; another kernel of the same module takes other samples (it scales an operand before it rounds it, say). So operands are
-also rounded after they were multiplied by a factor, and divided by it again: up to ``FACTORS`` samples, of which the largest counts.
+also rounded after they were multiplied by a factor, and divided by it again: up to ``len(SAMPLES)`` samples, of which the largest counts.
+
+Triton's ``tl.dot`` with ``input_precision="tf32"`` hands float32 operands to the tensor cores as they are, which cut off what is behind ten
+bits of mantissa. Of products of one sign these errors add up, where errors of rounding average out. So one sample cuts off, too. No chance
+is in it, so ``CUT_COUNTS`` of its error counts.
 
 Tensor cores add up eight products at a time and cut the sum off at float32's 24 bits. A sum of K products may be off by K / 8 units of the
 last place of what it comes to on its way, which is added with a random sign.
@@ -33,8 +37,12 @@ if TYPE_CHECKING:
 #: the relative error beyond which nothing is explained any more: three times as much is allowed, and less than 0.1 has to be off
 MOST = 0.03
 
-#: how each operand is scaled before it is rounded, in turn: between two powers of two, so that other bits are cut off
-FACTORS = (1.0, 1.25, 1.4375, 1.625, 1.75, 1.9375)
+#: of each sample how an operand is scaled before it is rounded, between two powers of two, so that other bits are lost; and whether
+#: bits of TF32 are cut off instead of rounded
+SAMPLES = ((1.0, False), (1.0, True), (1.25, False), (1.4375, False), (1.625, False), (1.75, False), (1.9375, False))
+
+#: the part that counts of the error that cutting off makes: with ``compare.FACTOR`` half as much again is allowed
+CUT_COUNTS = 0.5
 
 #: products → where their operands are among the arguments; a bias is added in float32
 _OPERANDS = {
@@ -52,12 +60,12 @@ _OF_A_SUM = 2.0**-26
 
 
 class _Rounding(TorchDispatchMode):
-    """Rounds the operands of products, and lets their sums be off as those of tensor cores are. ``sample``: which factor."""
+    """Rounds the operands of products, and lets their sums be off as those of tensor cores are. ``sample``: which of ``SAMPLES``."""
 
     def __init__(self, precision: str, sample: int) -> None:
         super().__init__()
-        self.round = in_half if precision == "half" else in_ten_bits
-        self.factor = FACTORS[sample]
+        self.factor, cut = SAMPLES[sample]
+        self.round = cut_to_ten_bits if cut else in_half if precision == "half" else in_ten_bits
         self.seed = sample
         self.products = 0  # of floating point numbers wide enough to be rounded
 
@@ -86,6 +94,18 @@ def _wide(tensor: torch.Tensor) -> bool:
 def in_ten_bits(tensor: torch.Tensor) -> torch.Tensor:
     """Rounded to TF32, which has ten bits of mantissa, to nearest; of any shape, and of the same dtype afterwards."""
     return in_tf32(tensor.double()).to(tensor.dtype)
+
+
+def cut_to_ten_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Without the bits behind TF32's ten of mantissa, as tensor cores read it; of any shape, and of the same dtype afterwards."""
+    wide = tensor.double()
+    cut = (wide.view(torch.int64) & -(1 << 42)).view(torch.float64)
+    return torch.where(torch.isfinite(wide), cut, wide).to(tensor.dtype)
+
+
+def counts(sample: int) -> float:
+    """The part of the error of ``sample`` that counts."""
+    return CUT_COUNTS if SAMPLES[sample][1] else 1.0
 
 
 def in_half(tensor: torch.Tensor) -> torch.Tensor:
@@ -141,14 +161,14 @@ def _errors(
             found = run()
         if found is None or not mode.products:
             return None
-        moved = [min(one, MOST) for one in compare.each_error(found, right, scales)]
+        moved = [min(counts(sample) * one, MOST) for one in compare.each_error(found, right, scales)]
         worst = [max(pair) for pair in zip(moved, worst or moved, strict=True)]
     return worst
 
 
 @contextlib.contextmanager
 def rounding(precision: str, sample: int) -> Iterator[_Rounding]:
-    """Within this context products round their operands as ``precision`` has it. ``sample``: of ``FACTORS``."""
+    """Within this context products round their operands as ``precision`` has it. ``sample``: which of ``SAMPLES``."""
     mode = _Rounding(precision, sample)
     with _in_products(), mode:
         yield mode

@@ -293,13 +293,14 @@ def _choices(
     ]:
         eager.found = []
         return eager, again
-    for sample in range(len(rounded_products.FACTORS) if precision != "strict" else 0):
+    for sample in range(len(rounded_products.SAMPLES) if precision != "strict" else 0):
         with rounded_products.rounding(precision, sample), _Watching() as rounded:
             oracle.exact(tree, train, reference.drawn)
         pairs = [[one.values for one in which.found] for which in (rounded, wide)]
+        part = rounded_products.counts(sample)
         for one, values, error in zip(wide.found, pairs[0], compare.each_error(*pairs), strict=True):
-            one.explained = max(one.explained, min(error, rounded_products.MOST))
-            one.moved = _farther(one, values)
+            one.explained = max(one.explained, min(part * error, rounded_products.MOST))
+            one.moved = _farther(one, values, part)
     differ = set[int]()
     for number, (one, exact) in enumerate(zip(eager.found, wide.found, strict=True)):
         exact.moved = _farther(exact, one.values)
@@ -310,8 +311,8 @@ def _choices(
     return eager, again
 
 
-def _farther(exact: _Choice, values: torch.Tensor) -> torch.Tensor | None:
-    """The larger of ``exact.moved`` and the distance of its values to ``values``, of equal shape; None for integers.
+def _farther(exact: _Choice, values: torch.Tensor, part: float = 1.0) -> torch.Tensor | None:
+    """The larger of ``exact.moved`` and ``part`` of the distance of its values to ``values``, of equal shape; None for integers.
 
     ``MOST`` of an element and of the median of all is the most: beyond it rounding has tipped a comparison.
     """
@@ -320,7 +321,7 @@ def _farther(exact: _Choice, values: torch.Tensor) -> torch.Tensor | None:
     size = exact.values.abs()
     finite = size[torch.isfinite(size)]
     usual = finite.median() if finite.numel() else size.new_zeros(())
-    moved = (values.to(size.dtype) - exact.values).abs().nan_to_num(0.0, 0.0, 0.0)
+    moved = (values.to(size.dtype) - exact.values).abs().nan_to_num(0.0, 0.0, 0.0) * part
     moved = moved.minimum(rounded_products.MOST * (size + usual))
     return moved if exact.moved is None else torch.maximum(exact.moved, moved)
 

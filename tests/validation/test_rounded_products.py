@@ -15,7 +15,7 @@ from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.progress import Progress
 from kernel_lsp.validation.slices import Part
 
-EVERY = len(rounded_products.FACTORS)
+EVERY = len(rounded_products.SAMPLES)
 
 
 class Attention(nn.Module):
@@ -59,10 +59,21 @@ def test_products_are_off_by_what_eleven_bits_cost(name, precision, wide):
     assert 1e-4 < one <= all_of_them < 5e-3
 
 
-def test_where_magnitudes_add_up_errors_average_out():
+def test_where_magnitudes_add_up_errors_of_rounding_average_out_and_those_of_cutting_off_do_not():
+    (rounded,) = errors(Product(), torch.rand(64, 4096), torch.rand(4096, 64), samples=1)
     (positive,) = errors(Product(), torch.rand(64, 4096), torch.rand(4096, 64))
     (signed,) = errors(Product(), randn(64, 4096), randn(4096, 64))
-    assert positive < 1e-4 < 4e-4 < signed
+    assert rounded < 1e-4 < positive < 3e-4 < 4e-4 < signed
+
+
+def test_tensor_cores_cut_off_what_is_behind_ten_bits():
+    x = torch.tensor([1 + 2**-10 + 2**-11, -1 - 2**-11 - 2**-20, 3e38, 1e-40, 0.0, torch.inf, -torch.inf, torch.nan])
+    for one in (x, x.double()):
+        cut = rounded_products.cut_to_ten_bits(one)
+        assert cut.dtype == one.dtype
+        assert cut[0] == 1 + 2**-10 and cut[1] == -1 and not cut[4]
+        assert 0.999 * one[2] < cut[2] <= one[2]
+        assert torch.isposinf(cut[5]) and torch.isneginf(cut[6]) and torch.isnan(cut[7])
 
 
 def test_the_sum_of_a_tensor_core_is_part_of_it():

@@ -1,7 +1,8 @@
 """Products that are rounded because the user asked for it: the setting ``precision``, ``tf32`` or ``half``.
 
-TF32 and float16 have the same ten bits of mantissa, so the errors are of like size as long as nothing leaves float16's range, which is
-looked at in every call (``layout.py``): float16 is rounded to the nearest, and of TF32 bits are cut off. Sums stay in float32.
+TF32 and float16 have the same ten bits of mantissa, as long as nothing leaves float16's range, which is looked at in every call
+(``layout.py``). float16 is rounded to the nearest, and of TF32 bits are cut off: errors that add up where all products have one sign.
+Sums stay in float32.
 """
 
 from __future__ import annotations

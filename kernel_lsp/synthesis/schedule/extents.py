@@ -88,7 +88,7 @@ def step_of_windows(kernel: Kernel, hints: Hints) -> int:
 
 #: Results of a lane that share what they load; of these, the part that has to be within the result; the part of the loads that may be left;
 #: loads that are written out, before the compiler keeps equal ones; results of a line below which its windows are not taken so.
-_ROWS, _WITHIN, _LOADED, _MOST_LOADS, _NARROW = (8, 4, 2), 0.75, 0.7, 512, 7
+_ROWS, _WITHIN, _LOADED, _MOST_LOADS, _NARROW = (8, 4, 2), 0.75, 0.72, 512, 7
 
 
 def rows_that_share(kernel: Kernel, hints: Hints) -> int:

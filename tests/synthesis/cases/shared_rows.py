@@ -38,6 +38,13 @@ case(
     in_rows=True,
 )
 case(
+    "rows_avg_pool3d_strided",  # of three rows one is the next window's
+    lambda self, x: F.avg_pool3d(x, 3, 2, 1),
+    lambda n: [r(2, 2, 5, 30 + n, 15)],
+    kernels=1,
+    in_rows=True,
+)
+case(
     "rows_of_a_view",  # what is pooled is computed of what is loaded, from another memory order
     lambda self, x: F.max_pool2d(F.relu(x[:, :, 1:] - 0.5), 3, 1, 1),
     lambda n: [r(2, 3, 12 + n, 9)],

@@ -42,9 +42,11 @@ def depthwise(size: int, stride: int = 1, dilation: int = 1) -> Callable[..., An
         (depthwise(3), (8, 64, 112, 112), (64, 1, 3, 3), 8),
         (depthwise(7), (8, 96, 56, 56), (96, 1, 7, 7), 8),
         (depthwise(5, stride=2), (8, 96, 56, 56), (96, 1, 5, 5), 8),
-        (depthwise(3, stride=2), (8, 96, 56, 56), (96, 1, 3, 3), 1),  # one row of three is shared
+        (depthwise(3, stride=2), (8, 96, 56, 56), (96, 1, 3, 3), 8),  # one row of three is shared
+        (depthwise(4, stride=3), (8, 96, 56, 56), (96, 1, 4, 4), 1),  # one row of four
         (lambda self, x: F.max_pool2d(x, 2), (8, 64, 56, 56), None, 1),
-        (lambda self, x: F.max_pool2d(x, 3, 2, 1), (8, 64, 112, 112), None, 1),
+        (lambda self, x: F.max_pool2d(x, 3, 2, 1), (8, 64, 112, 112), None, 8),
+        (lambda self, x: F.avg_pool3d(x, 3, 2, 1), (8, 16, 64, 64, 64), None, 8),
         (lambda self, x: F.max_pool1d(x, 8, 1, 4), (8, 64, 4096), None, 1),  # windows of a line share columns alone
         (lambda self, x: F.max_pool2d(x, (1, 3), 1, (0, 1)), (8, 64, 56, 56), None, 1),
         (lambda self, x: F.avg_pool2d(x, 3, 1), (8, 64, 3, 56), None, 1),
