@@ -41,6 +41,7 @@ def tune(written, on_the_host, tmp_path):
         thorough: bool = False,
         about: dict[str, Any] | None = None,
         quota: tuple[int, int] | None = None,
+        seconds: float = 100,
     ):
         path, made = written
         sources = [candidate["source"] for candidate in made["candidates"]]
@@ -49,7 +50,7 @@ def tune(written, on_the_host, tmp_path):
             assert old in sources[index]
             sources[index] = sources[index].replace(old, new, 1)
         given = {"path": str(path), "class_name": "Norm", "device": "interpreter", "training": False}
-        given |= {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": 100}
+        given |= {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": seconds}
         given |= {"threads": 1, "rates": None, "inputs": None, "thorough": thorough, "locks": str(tmp_path / "locks")}
         given["quota"] = quota
         found = on_the_host("tune", given, str(fast), tmp_path)
@@ -60,6 +61,7 @@ def tune(written, on_the_host, tmp_path):
     return run
 
 
+HANGS = ("    return softmax\n", "    while x.shape[0] == 4:\n        pass\n    return softmax\n")
 ELSEWHERE = ("    return softmax\n", "    return softmax + 1 if x.shape[0] == 1 else softmax\n")
 EVERYWHERE = ("    return softmax\n", "    return softmax + 1\n")
 
@@ -175,6 +177,20 @@ def test_where_the_first_is_wrong_the_others_are_not_tried(tune):
 def test_one_that_does_not_compile_is_passed_over(tune):
     result, _ = tune({2: ("tl.load(", "tl.lode(")}, fast=1)
     assert result["tried"][2]["reason"] and result["fastest"] == 1
+
+
+@pytest.mark.slow
+def test_a_correct_kernel_is_checked_to_the_end_and_timed_where_another_schedule_takes_all_the_time(tune):
+    began = time.monotonic()
+    result, told = tune({1: HANGS}, fast=0, seconds=40)
+    assert time.monotonic() - began < 60
+    verdict = result["verdicts"]["0"]
+    assert told[0]["verdict"]["status"] == "ok" and verdict["status"] in ("ok", "slower"), verdict["reason"]
+    assert {"gradients", "float64", "sizes of one"} <= names(verdict)
+    assert any(limit.startswith("other schedules were not timed") for limit in verdict["limits"])
+    assert not any(limit.startswith(("still to be checked", "not checked, since")) for limit in verdict["limits"])
+    assert result["tried"] == [] and result["fastest"] == 0
+    assert result["measurement"]["shapes"][0]["kernel"]["median"] > 0
 
 
 @pytest.mark.slow

@@ -115,6 +115,10 @@ FUNCTIONS: dict[str, Function] = {
     "sub": Function("{0} - {1}", SUM, (SUM, PRODUCT), lambda a, b: a - b),
     "mul": Function("{0} * {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a * b),
     "div": Function("{0} / {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a / b),
+    # Rounded to the nearest, which Triton's division is not: it may be off by two units of the last place. By a number, and by a size.
+    # Kernels have them where the graph has the quotient of a mean (``kernel/elementwise.py``).
+    "div_rn": Function("tl.div_rn({0}, {1})", PRODUCT, (PRODUCT, UNARY), lambda a, b: a / b, "{0} / {1}"),
+    "div_rn_size": Function("tl.div_rn({0}, {1} * 1.0)", PRODUCT, (PRODUCT, UNARY), lambda a, b: a / b, "{0} / {1}"),
     "neg": Function("-{0}", UNARY, (UNARY,), lambda a: -a),
     "exp": _call("tl.exp({0})", 1, lambda a: math.exp(a) if a != -math.inf else 0.0, "exp({0})"),
     "exp2": _call("tl.exp2({0})", 1, lambda a: 2.0**a, "exp2({0})"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import torch
+
 from ..graph.functions import FUNCTIONS
 from ..graph.sizes import Index, broadcast
 from ..graph.value import Pointwise, Scalar, Value
@@ -42,7 +44,19 @@ def elementwise(builder: Builder, value: Value, op: Pointwise, index: Index) -> 
             return terms[left[0]]
     if _is_neutral_second(op.function, terms) and getattr(op.operands[0], "dtype", None) == value.dtype:
         return terms[0]
-    return Apply(op.function, terms, value.dtype, _pad(op.function, terms, builder.reduced_axis))
+    function = _quotient_of_a_mean(value, op) or op.function
+    return Apply(function, terms, value.dtype, _pad(op.function, terms, builder.reduced_axis))
+
+
+def _quotient_of_a_mean(value: Value, op: Pointwise) -> str:
+    """The division of a mean, which is rounded to the nearest; "" for anything else.
+
+    So the mean of equal numbers is that number, wherever their sum is exact. A norm shows any other as large as its ``eps`` lets it.
+    """
+    if value.meaning is None or value.meaning[0] != "mean" or op.function != "div" or value.dtype == torch.float64:
+        return ""
+    count = op.operands[1]
+    return "div_rn" if isinstance(count, Scalar) and count.expr.is_Integer else "div_rn_size"
 
 
 def _is_neutral_second(function: str, terms: tuple[Expr, ...]) -> bool:
