@@ -66,6 +66,7 @@ from .schedule.rewritings import (
     windows_pay,
 )
 from .schedule.target import Target, float8_of
+from .schedule.window_order import go_along_memory
 
 #: said of a module with a float8 product whose sum is split
 IN_PARTS = "sums in parts"
@@ -304,6 +305,9 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
     """
     graph = found.graph
     steps = plan(graph, bounds.computed(graph) if check_indices else None, found.chained, found.folding)
+    for step in steps.steps:
+        if isinstance(step, Kernel):
+            go_along_memory(step, graph.hints)
     verify_plan(graph, steps)
     if any(isinstance(step, Kernel) and step.contract is not None and step.folds for step in steps.steps):
         graph.ways.append(FOLDED)

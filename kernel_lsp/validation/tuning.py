@@ -38,6 +38,8 @@ _LEAST_PROCESSORS = 8
 #: Variants are compiled at once until they have so many kernels together, by ``@triton.jit`` in their text, then the next ones. No further ones
 #: are begun after this share of the time that is left: those of a deep network take minutes on a busy machine, and the checks of the fastest follow.
 _TOGETHER, _COMPILING = 64, 0.4
+#: kernels of a group where time is short, at the least
+_LEAST_TOGETHER = 12
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 1024
 
@@ -102,21 +104,36 @@ def begin(referee: Referee, sources: list[str], all_needed: bool = False) -> Non
         referee.begin({"do": "load", "path": path, "training": referee.training})
         referee.begin({"do": "keep", "name": str(i)})
     cases = [*candidate_state.cases(referee, [dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
-    groups = [[str(i) for i in range(len(sources))]] if all_needed else _groups(sources)
     seconds = _COMPILING * max(0.0, referee.trial.deadline - time.monotonic())
+    at_once = _at_once(seconds, referee.spent.get("load", 0.0), _kernels(sources[0]))
+    groups = [[str(i) for i in range(len(sources))]] if all_needed else _groups(sources, at_once)
     referee.begin({"do": "precompile_variants", "cases": cases, "groups": groups, "seconds": seconds})
 
 
-def _groups(sources: list[str]) -> list[list[str]]:
-    """The names of the variants, in their order, by which are compiled at once: as many as have ``_TOGETHER`` kernels."""
+def _at_once(seconds: float, loading: float, kernels: int) -> int:
+    """How many kernels are compiled at once: ``_TOGETHER``, or what takes half of ``seconds``, as little more than these is spent then.
+
+    ``loading``: seconds that the first candidate took, which has so many ``kernels``.
+    """
+    if not loading or not kernels:
+        return _TOGETHER
+    return int(min(_TOGETHER, max(_LEAST_TOGETHER, seconds / 2 * kernels / loading)))
+
+
+def _kernels(path: str) -> int:
+    return Path(path).read_text(errors="replace").count("@triton.jit")
+
+
+def _groups(sources: list[str], at_once: int = _TOGETHER) -> list[list[str]]:
+    """The names of the variants, in their order, by which are compiled at once: as many as have so many kernels."""
     groups: list[list[str]] = [[]]
     kernels = 0
     for i, path in enumerate(sources):
-        if kernels >= _TOGETHER:
+        if kernels >= at_once:
             groups.append([])
             kernels = 0
         groups[-1].append(str(i))
-        kernels += Path(path).read_text(errors="replace").count("@triton.jit")
+        kernels += _kernels(path)
     return groups
 
 

@@ -31,6 +31,21 @@ def test_variants_of_deep_networks_are_compiled_one_after_the_other(
     assert tuning._groups(paths) == groups
 
 
+@pytest.mark.parametrize(
+    ("seconds", "loading", "kernels", "at_once"),
+    [
+        (115.0, 2.6, 4, 64),  # the usual time, alone on the machine
+        (22.0, 2.6, 4, 16),  # half of it for 16 kernels of 0.65 s
+        (15.0, 17.5, 9, 12),  # a busy machine
+        (22.0, 0.0, 4, 64),  # nothing is known of it
+    ],
+)
+def test_where_time_is_short_fewer_are_compiled_at_once(
+    seconds: float, loading: float, kernels: int, at_once: int
+) -> None:
+    assert tuning._at_once(seconds, loading, kernels) == at_once
+
+
 def compiled(groups: list[list[str]], seconds: float, imported: list[str]) -> tuple[int, list[list[str]]]:
     """What a trial says, and the variants that it had compiled in each go."""
     went: list[list[str]] = []

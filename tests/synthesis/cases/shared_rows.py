@@ -44,6 +44,35 @@ case(
     kernels=1,
     in_rows=True,
 )
+# Channels are last in memory: lanes next to each other have channels, and a lane's results lie next to each other in a row.
+case(
+    "rows_of_channels_last_pool2d",
+    lambda self, x: F.max_pool2d(x.permute(0, 3, 1, 2), 3, 1, 1),
+    lambda n: [r(2, 5, 13 + n, 20)],
+    kernels=1,
+    in_rows=True,
+)
+case(
+    "rows_of_channels_last_avg_pool1d",
+    lambda self, x: F.avg_pool1d(F.gelu(x).mT, 3, 2, 1).mT,
+    lambda n: [r(3, 29 + n, 33)],
+    in_rows=True,
+)
+
+
+class ChannelsLastDepthwise(nn.Module):
+    """A convolution between layers that have channels last, of part of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(24, 24, (3, 5), 1, (1, 2), groups=24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rest, part = x.split([8, 24], -1)
+        return torch.cat([rest, self.conv(part.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)], -1)
+
+
+module("rows_of_channels_last_depthwise", ChannelsLastDepthwise, (), lambda n: [r(2, 6, 9 + n, 32)], in_rows=True)
 case(
     "rows_of_a_view",  # what is pooled is computed of what is loaded, from another memory order
     lambda self, x: F.max_pool2d(F.relu(x[:, :, 1:] - 0.5), 3, 1, 1),
