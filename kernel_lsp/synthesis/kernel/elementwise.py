@@ -56,7 +56,9 @@ def _quotient_of_a_mean(value: Value, op: Pointwise) -> str:
     if value.meaning is None or value.meaning[0] != "mean" or op.function != "div" or value.dtype == torch.float64:
         return ""
     count = op.operands[1]
-    return "div_rn" if isinstance(count, Scalar) and count.expr.is_Integer else "div_rn_size"
+    if not isinstance(count, Scalar) or not count.expr.is_Integer:
+        return "div_rn_size"
+    return "" if int(count.expr).bit_count() == 1 else "div_rn"  # by a power of two every quotient is exact
 
 
 def _is_neutral_second(function: str, terms: tuple[Expr, ...]) -> bool:
