@@ -245,8 +245,10 @@ class Builder:
             where = plus(where, apply("mul", Number(0), AxisIndex(self.whole)))
         conditions = [*self.conditions, *(self._sides(index, shape) if self.overhanging is not None else ())]
         if other is None and inside(index, shape, self.domain):
-            # One load serves all lanes of an axis: what is asked along it is asked of the result alone.
+            # One load serves all lanes of an axis, and all rounds of a loop: what is asked along them is asked of the result alone.
             conditions = [c for c in conditions if not any(axis.vector for axis in c.axes - where.axes)]
+            if not varies_in_loop(where):
+                conditions = [c for c in conditions if not varies_in_loop(c)]
         asked = frozenset[Axis]().union(*(condition.axes for condition in conditions))
         masks = (*self.masks(where.axes | asked), *conditions)  # what is asked spreads the load along its axes
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes

@@ -107,9 +107,12 @@ def rows_that_share(kernel: Kernel, hints: Hints) -> int:
     window = {atom: int(domain.size[atom]) for atom in domain.reduced}
     below = [range(0, found[a] * n, found[a]) for a, n in window.items() if abs(found.get(a, 0)) >= line]
     lines = [sum(places) for places in itertools.product(*below)]
+    # What is computed of several tensors, to be summed, loads each of them; a weight is not loaded by rows.
+    symbols = [{a for e in index for a in domain.resolve(e).free_symbols} for _, index, _ in kernel.accesses]
+    each = sum(domain.kept[-2] in one and not one.isdisjoint(domain.reduced) for one in symbols)
     for rows in _ROWS:
         loaded = len({row * step + place for row in range(rows) for place in lines})
-        within, written = height / (-(-height // rows) * rows), rows * math.prod(window.values())
+        within, written = height / (-(-height // rows) * rows), rows * each * math.prod(window.values())
         if within >= _WITHIN and loaded <= _LOADED * rows * len(lines) and written <= _MOST_LOADS:
             return rows
     return 1
