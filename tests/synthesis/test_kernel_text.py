@@ -142,6 +142,14 @@ def test_what_does_not_vary_along_a_tile_is_loaded_once_for_all_of_it() -> None:
         assert "0 * cols" not in ast.unparse(kernel)
 
 
+def test_what_does_not_vary_along_a_window_is_loaded_before_the_loop_over_it() -> None:
+    ((_, kernel),) = kernels(FOLDER / "rows_depthwise_of_a_norm.txt")
+    loops = [node for node in kernel.body if isinstance(node, ast.For)]
+    inside = {name for loop in loops for name in names(loop, ast.Load) if name.endswith("_ptr")}
+    assert inside == {"x_ptr", "conv_weight_ptr", "conv_bias_ptr", "out_ptr"}
+    assert {"norm_weight_ptr", "norm_running_var_ptr"} <= names(kernel, ast.Load).keys()
+
+
 def test_a_bound_that_an_earlier_piece_took_would_be_found() -> None:
     text = "@triton.jit\ndef a(x, y, z):\n    return tl.where(x < 3, y, tl.where((x >= 3) & (x < 5), y, z))"
     (kernel,) = ast.parse(text).body

@@ -80,6 +80,18 @@ case(
     kernels=1,
     in_rows=True,
 )
+class NormedDepthwise(nn.Module):
+    """What the norm of a channel is of is the same at each place of a window."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.conv = nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3, 1, 1, groups=4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(torch.relu(self.norm(x)))
+
+
+module("rows_depthwise_of_a_norm", NormedDepthwise, (), lambda n: [r(2, 4, 15 + n, 9)], kernels=1, in_rows=True)
 module("rows_depthwise", nn.Conv2d, (4, 4, 3, 1, 1, 1, 4), lambda n: [r(2, 4, 15 + n, 9)], kernels=1, in_rows=True)
 module(
     "rows_depthwise_large", nn.Conv2d, (3, 3, 7, 1, 3, 1, 3), lambda n: [r(1, 3, 16 + n, 8)], kernels=1, in_rows=True
