@@ -68,7 +68,7 @@ def validate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 #: schedules that are validated in full, beside the first
 _MOST_VALIDATED = 2
 #: What of the time that is left after the first verdict is kept for the checks that it put off: so many times as long as that verdict took,
-#: and this share of it at the most. They took 1.2 to 3.8 times as long for blocks of timm and transformers, eight at once on 16 cores.
+#: and this share of it at the most. They took 1.1 to 3.8 times as long for blocks of timm and transformers, eight at once on 16 cores.
 _TIMES_THE_FIRST, _MOST_KEPT = 3.0, 0.4
 
 
