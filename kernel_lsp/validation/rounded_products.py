@@ -6,8 +6,8 @@ eleventh bit; another kernel of the same module takes other samples (it scales a
 also rounded after they were multiplied by a factor, and divided by it again: up to ``len(SAMPLES)`` samples, of which the largest counts.
 
 Triton's ``tl.dot`` with ``input_precision="tf32"`` hands float32 operands to the tensor cores as they are, which cut off what is behind ten
-bits of mantissa. Of products of one sign these errors add up, where errors of rounding average out. So one sample cuts off, too. No chance
-is in it, so ``CUT_COUNTS`` of its error counts.
+bits of mantissa. Of products of one sign these errors add up, where errors of rounding average out. So one sample cuts off, too, at "half" only
+what float16's range does not hold. No chance is in it, so ``CUT_COUNTS`` of its error counts.
 
 Tensor cores add up eight products at a time and cut the sum off at float32's 24 bits. A sum of K products may be off by K / 8 units of the
 last place of what it comes to on its way, which is added with a random sign.
@@ -20,6 +20,7 @@ computes is held to float32.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ class _Rounding(TorchDispatchMode):
     def __init__(self, precision: str, sample: int) -> None:
         super().__init__()
         self.factor, cut = SAMPLES[sample]
-        self.round = cut_to_ten_bits if cut else in_half if precision == "half" else in_ten_bits
+        to_tf32 = cut_to_ten_bits if cut else in_ten_bits
+        self.round = functools.partial(in_half, beyond=to_tf32) if precision == "half" else to_tf32
         self.seed = sample
         self.products = 0  # of floating point numbers wide enough to be rounded
 
@@ -108,16 +110,16 @@ def counts(sample: int) -> float:
     return CUT_COUNTS if SAMPLES[sample][1] else 1.0
 
 
-def in_half(tensor: torch.Tensor) -> torch.Tensor:
+def in_half(tensor: torch.Tensor, beyond: Callable[[torch.Tensor], torch.Tensor] = in_ten_bits) -> torch.Tensor:
     """Rounded to float16, to nearest, with its coarse numbers near zero; of any shape, and of the same dtype afterwards.
 
-    Where float16's range does not suffice it is rounded to TF32.
+    Where float16's range does not suffice it is what ``beyond`` makes of it: a TF32 number.
     """
     if tensor.numel() == 0:
         return tensor
     peak = tensor.abs().max()
     if not bool(torch.isfinite(peak)) or not _LEAST_HALF <= float(peak) <= _MOST_HALF / 2:
-        return in_ten_bits(tensor)
+        return beyond(tensor)
     return tensor.half().to(tensor.dtype)
 
 

@@ -105,19 +105,19 @@ def begin(referee: Referee, sources: list[str], all_needed: bool = False) -> Non
         referee.begin({"do": "keep", "name": str(i)})
     cases = [*candidate_state.cases(referee, [dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
     seconds = _COMPILING * max(0.0, referee.trial.deadline - time.monotonic())
-    at_once = _at_once(seconds, referee.spent.get("load", 0.0), _kernels(sources[0]))
+    at_once = _at_once(seconds, referee.spent.get("compile (part of load)", 0.0), _kernels(sources[0]))
     groups = [[str(i) for i in range(len(sources))]] if all_needed else _groups(sources, at_once)
     referee.begin({"do": "precompile_variants", "cases": cases, "groups": groups, "seconds": seconds})
 
 
-def _at_once(seconds: float, loading: float, kernels: int) -> int:
-    """How many kernels are compiled at once: ``_TOGETHER``, or what takes half of ``seconds``, as little more than these is spent then.
+def _at_once(seconds: float, compiling: float, kernels: int) -> int:
+    """How many kernels are compiled at once: ``_TOGETHER``, or as many as take half of ``seconds``, after which no further ones are begun.
 
-    ``loading``: seconds that the first candidate took, which has so many ``kernels``.
+    ``compiling``: seconds that those of the first candidate took, which has so many ``kernels``.
     """
-    if not loading or not kernels:
+    if not compiling or not kernels:
         return _TOGETHER
-    return int(min(_TOGETHER, max(_LEAST_TOGETHER, seconds / 2 * kernels / loading)))
+    return int(min(_TOGETHER, max(_LEAST_TOGETHER, seconds / 2 * kernels / compiling)))
 
 
 def _kernels(path: str) -> int:

@@ -130,8 +130,10 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 verdict.status, verdict.reason = "timeout", said
                 answer["verdicts"][0] = schema.to_json(verdict)
                 return answer | {"measurement": schema.to_json(measurement), "spent": referee.spent}
-            if all_at_once.stopped:
-                measurement, answer["rates"] = _of_the_first_alone(given, referee, verdict, emit)
+            if all_at_once.stopped or getattr(error, "status", "") == "crashed":
+                all_at_once.kill()
+                why = "the time for that was over" if all_at_once.stopped else f"their process ended ({said})"
+                return answer | _of_the_first_alone(given, referee, verdict, why, emit)
         finally:
             all_at_once.kill()
         measurement.beside = referee.other_work
@@ -181,21 +183,28 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 def _keep_time_for_what_was_put_off(referee: Referee, others: Sequence[TrialConnection]) -> None:
     """Have the trials of other schedules end early enough for the checks that are left of the first, which is correct so far."""
-    if referee.progress.deferred:
+    if referee.progress.deferred and referee.recorded is None:  # calls at recorded shapes may take what there is
         left = max(0.0, referee.trial.deadline - time.monotonic())
         for one in others:
             one.deadline -= min(_MOST_KEPT * left, _TIMES_THE_FIRST * referee.spent["first verdict"])
 
 
 def _of_the_first_alone(
-    given: dict[str, Any], referee: Referee, verdict: schema.Verdict, emit: Any
-) -> tuple[schema.Measurement, dict[str, float] | None]:
-    """The measurement of the first schedule and the device's rates, where there was no time for the others."""
-    referee.of_timing.append("other schedules were not timed, since the time for that was over")
+    given: dict[str, Any], referee: Referee, verdict: schema.Verdict, why: str, emit: Any
+) -> dict[str, Any]:
+    """What ``tune`` gives where the trial of the other schedules is gone, and ``why``: the first is checked to the end, and timed then."""
+    referee.of_timing.append(f"other schedules were not timed, since {why}")
     with contextlib.suppress(failures.Failure):  # it is met again where it counts
         referee.settle()
+    with referee.spending("the checks that were put off"):
+        verdict = _finished(referee, verdict)
     measurement, rates = _measurement(given, referee, verdict, emit)
-    return measurement or schema.Measurement(missing="not asked for"), rates
+    return {
+        "verdicts": {0: schema.to_json(_with_limits_of_timing(referee, verdict))},
+        "measurement": schema.to_json(measurement or schema.Measurement(missing=why)),
+        "rates": rates or given.get("rates"),
+        "spent": referee.spent,
+    }
 
 
 def kernel_class_of(given: dict[str, Any]) -> str:

@@ -66,6 +66,13 @@ def test_where_magnitudes_add_up_errors_of_rounding_average_out_and_those_of_cut
     assert rounded < 1e-4 < positive < 3e-4 < 4e-4 < signed
 
 
+def test_half_precision_is_rounded_and_not_cut_off():
+    numbers = torch.rand(64, 1024), torch.rand(1024, 64)
+    for factor, least, most in ((1.0, 0.0, 1e-4), (1e6, 1e-4, 3e-4)):  # the larger ones are TF32 numbers
+        (found,) = errors(Product(), *(x * factor for x in numbers), precision="half")
+        assert least < found < most
+
+
 def test_tensor_cores_cut_off_what_is_behind_ten_bits():
     x = torch.tensor([1 + 2**-10 + 2**-11, -1 - 2**-11 - 2**-20, 3e38, 1e-40, 0.0, torch.inf, -torch.inf, torch.nan])
     for one in (x, x.double()):

@@ -32,7 +32,7 @@ def test_variants_of_deep_networks_are_compiled_one_after_the_other(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "loading", "kernels", "at_once"),
+    ("seconds", "compiling", "kernels", "at_once"),
     [
         (115.0, 2.6, 4, 64),  # the usual time, alone on the machine
         (22.0, 2.6, 4, 16),  # half of it for 16 kernels of 0.65 s
@@ -41,9 +41,9 @@ def test_variants_of_deep_networks_are_compiled_one_after_the_other(
     ],
 )
 def test_where_time_is_short_fewer_are_compiled_at_once(
-    seconds: float, loading: float, kernels: int, at_once: int
+    seconds: float, compiling: float, kernels: int, at_once: int
 ) -> None:
-    assert tuning._at_once(seconds, loading, kernels) == at_once
+    assert tuning._at_once(seconds, compiling, kernels) == at_once
 
 
 def compiled(groups: list[list[str]], seconds: float, imported: list[str]) -> tuple[int, list[list[str]]]:

@@ -62,6 +62,7 @@ def tune(written, on_the_host, tmp_path):
 
 
 HANGS = ("    return softmax\n", "    while x.shape[0] == 4:\n        pass\n    return softmax\n")
+DIES = ("    return softmax\n", "    torch._C._abort() if x.shape[0] == 4 else None\n    return softmax\n")
 ELSEWHERE = ("    return softmax\n", "    return softmax + 1 if x.shape[0] == 1 else softmax\n")
 EVERYWHERE = ("    return softmax\n", "    return softmax + 1\n")
 
@@ -191,6 +192,18 @@ def test_a_correct_kernel_is_checked_to_the_end_and_timed_where_another_schedule
     assert not any(limit.startswith(("still to be checked", "not checked, since")) for limit in verdict["limits"])
     assert result["tried"] == [] and result["fastest"] == 0
     assert result["measurement"]["shapes"][0]["kernel"]["median"] > 0
+
+
+@pytest.mark.slow
+def test_a_correct_kernel_is_checked_and_timed_where_another_schedule_ends_the_process(tune):
+    result, _ = tune({1: DIES}, fast=0)
+    verdict = result["verdicts"]["0"]
+    assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    assert {"gradients", "float64", "sizes of one"} <= names(verdict)
+    assert any(
+        limit.startswith("other schedules were not timed, since their process ended") for limit in verdict["limits"]
+    )
+    assert result["tried"] == [] and result["measurement"]["shapes"][0]["kernel"]["median"] > 0
 
 
 @pytest.mark.slow

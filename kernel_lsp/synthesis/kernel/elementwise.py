@@ -51,7 +51,7 @@ def elementwise(builder: Builder, value: Value, op: Pointwise, index: Index) -> 
 def _quotient_of_a_mean(value: Value, op: Pointwise) -> str:
     """The division of a mean, which is rounded to the nearest; "" for anything else.
 
-    So the mean of equal numbers is that number, wherever their sum is exact. A norm shows any other as large as its ``eps`` lets it.
+    So the mean of equal numbers is that number, wherever their sum is exact. A norm divides what is left of it by the root of its ``eps``.
     """
     if value.meaning is None or value.meaning[0] != "mean" or op.function != "div" or value.dtype == torch.float64:
         return ""

@@ -1,7 +1,8 @@
-"""The order of results whose windows overlap: as what they read lies in memory.
+"""The order of results over windows (pooling, small convolutions): as what the windows read lies in memory.
 
-Lanes next to each other have results next to each other. Where channels are last in memory, as between the linear layers of a network, that are
-channels; by the result's dimensions it would be columns, and each lane would read from another line of memory.
+Lanes next to each other have results next to each other. Where channels are last in memory, as between the linear layers of a network, these are
+channels; by the result's dimensions it would be columns, and each lane would read from another line of memory. A result that is stored with
+its columns last is written to many lines then, once for each element, where a window is read for each of its places.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def go_along_memory(kernel: Kernel, hints: Hints) -> bool:
     lines = [a for a in domain.kept if apart.get(a) == 1 and hint(domain.size[a], hints) >= _LEAST_LINE]
     if not lines or apart.get(domain.kept[-1], 0) < _LEAST_APART:
         return False
-    domain.kept.sort(
-        key=lambda atom: apart.get(atom) or float("inf"), reverse=True
-    )  # what it does not vary along stays outermost
+    ordered = iter(sorted((a for a in domain.kept if apart.get(a)), key=lambda atom: apart[atom], reverse=True))
+    domain.kept[:] = [
+        next(ordered) if apart.get(a) else a for a in domain.kept
+    ]  # what it does not vary along stays in its place
     return True

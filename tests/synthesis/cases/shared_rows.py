@@ -80,6 +80,8 @@ case(
     kernels=1,
     in_rows=True,
 )
+
+
 class NormedDepthwise(nn.Module):
     """What the norm of a channel is of is the same at each place of a window."""
 
