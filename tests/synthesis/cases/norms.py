@@ -20,11 +20,6 @@ case("many_short_rows", lambda self, x: torch.softmax(x, -1), lambda n: [r(300 +
 module("layer_norm", nn.LayerNorm, (48,), lambda n: [r(4 + n, 48)], kernels=1)
 # A row of one number has no deviation: what is left of its mean would be 10^6 times as large. 192 is no power of two.
 module("layer_norm_of_one_number", nn.LayerNorm, (192, 1e-12), lambda n: [torch.full((4 + n, 192), 1.5)], kernels=1)
-case(
-    "mean_of_one_number",
-    lambda self, x: (x - x.mean((1, 2), keepdim=True)) * 1e6,
-    lambda n: [torch.full((4, 5 + n, 12), 1.5)],
-)
 module("layer_norm_two_dims", nn.LayerNorm, ((6, 8),), lambda n: [r(4 + n, 6, 8)], kernels=1)
 module("rms_norm", nn.RMSNorm, (48,), lambda n: [r(4 + n, 48)], kernels=1)
 module("group_norm", nn.GroupNorm, (3, 12), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
