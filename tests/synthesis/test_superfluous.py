@@ -34,6 +34,7 @@ def test_no_text_has_what_does_nothing(rest: bool):
     [
         *(
             "y = x * 1.0",
+            "y = tl.div_rn(x * 1.0, n)",
             "y = 1 * x",
             "y = x - 0.0",
             "y = cols + 0",
@@ -54,6 +55,7 @@ def test_what_does_nothing_is_found(line: str):
     "line",
     [
         *("y = x + 0.0", "y = x * 0.0", "y = x * 2.0", "y = 1.0 / x", "y = 0.0 - x", "y = cols < k", "y = cols < n"),
+        "y = tl.div_rn(x, n * 1.0)",
         "y = tl.load(x_ptr + cols + 1, mask=mask)",
         "mask = cols < k\n    y = tl.load(x_ptr + cols, mask=mask)",
         "tl.store(x_ptr + cols, x)\n    y = tl.load(x_ptr + cols, mask=mask)",

@@ -26,10 +26,13 @@ def _without_effect(function: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
     """Operations that give their other operand.
 
     ``x + 0.0`` and ``x * 0.0`` are none: the first makes 0.0 of -0.0, the second NaN of infinity. Nor is ``0 * rows``, by which an index gets
-    the shape of a block.
+    the shape of a block, nor ``n * 1.0`` as the divisor of ``tl.div_rn``, which takes no integer.
     """
+    divisors = {
+        id(node.args[1]) for node in ast.walk(function) if isinstance(node, ast.Call) and _called(node) == "tl.div_rn"
+    }
     for node in ast.walk(function):
-        if isinstance(node, ast.BinOp):
+        if isinstance(node, ast.BinOp) and id(node) not in divisors:
             left, right = _number(node.left), _number(node.right)
             both = (left, right)
             match node.op:
