@@ -76,7 +76,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """Validate the first of ``sources``, time all of them, and validate the fastest, or the next one where that is wrong.
 
     Gives ``{"verdicts": {index: Verdict}, "measurement", "tried": [Tried], "fastest": index, "rates"}``. The verdict on the first is
-    emitted before the others are looked at. Where it is not correct, or cannot be timed, ``tried`` is empty.
+    emitted before the others are looked at. Where it is not correct, or the others could not be timed, ``tried`` is empty.
 
     Raises:
         UserError: importing or building fails.

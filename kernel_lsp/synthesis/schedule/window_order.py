@@ -24,7 +24,6 @@ def go_along_memory(kernel: Kernel, hints: Hints) -> bool:
     if not lines or apart.get(domain.kept[-1], 0) < _LEAST_APART:
         return False
     ordered = iter(sorted((a for a in domain.kept if apart.get(a)), key=lambda atom: apart[atom], reverse=True))
-    domain.kept[:] = [
-        next(ordered) if apart.get(a) else a for a in domain.kept
-    ]  # what it does not vary along stays in its place
+    # What it does not vary along stays in its place.
+    domain.kept[:] = [next(ordered) if apart.get(a) else a for a in domain.kept]
     return True
