@@ -32,6 +32,7 @@ from .passes.chains import between, chains
 from .passes.collapsing import collapse
 from .passes.cuts import cut_last
 from .passes.exclusive_scans import pad_operands
+from .passes.few_elements import write_out
 from .passes.first_states import leave_out
 from .passes.float8_products import of_float8, unconverted_products
 from .passes.layout import channels_last, in_tf32, of_few_channels
@@ -161,6 +162,9 @@ def lowered(
         share(graph)
     folded = folded and on is not None
     cut_last(graph, folded=folded)
+    if write_out(graph):
+        verify(graph)
+        share(graph)
     pairs, apart = _chained(graph, on, halves, chained)
     in_pairs = {product.op for pair in pairs.items() for product in pair}
     rounded: list[str] = []

@@ -9,7 +9,7 @@ import torch
 
 from ..graph.build import FLOAT8
 from ..graph.lowered import Graph
-from ..graph.map import dim
+from ..graph.map import Map, dim, dims
 from ..graph.order import Order
 from ..graph.sizes import Index, power_of_two_within, same, same_shape
 from ..graph.value import (
@@ -230,7 +230,7 @@ def cheap_prologue(value: Value, stored: set[Value]) -> bool:
 
 
 def seldom_prologue(value: Value, stored: set[Value]) -> bool:
-    """Whether a kernel that hardly ever runs computes ``value`` from what is stored: elementwise, of pieces put together, and of vectors."""
+    """Whether a kernel that hardly ever runs computes ``value`` from what is stored: elementwise, of pieces put together or cut out, and of vectors."""
     seen: set[Value] = set()
     waiting = [value]
     while waiting:
@@ -238,7 +238,9 @@ def seldom_prologue(value: Value, stored: set[Value]) -> bool:
         if v in stored or v in seen:
             continue
         seen.add(v)
-        if isinstance(v.op, View):
+        if isinstance(v.op, View) and _cuts_out(v.op.map):
+            waiting.append(v.op.operand)
+        elif isinstance(v.op, View):
             base = viewed(v)
             if base not in stored or len(base.shape) > 1:
                 return False
@@ -247,6 +249,11 @@ def seldom_prologue(value: Value, stored: set[Value]) -> bool:
         else:
             return False
     return True
+
+
+def _cuts_out(map: Map) -> bool:
+    """Whether a view has parts of its operand, perhaps with other dimensions: no index is divided, and nothing is asked."""
+    return not map.guard and all(e.is_polynomial(*dims(len(map.shape))) for e in map.index)
 
 
 def rounding(value: Value) -> bool:

@@ -17,6 +17,9 @@ from .target import Target
 #: Elements of a tile of four warps, 32 a thread, and of eight.
 _OF_FOUR, _OF_EIGHT = 4096, 8192
 
+#: Columns of a tile; of short ones it has more, up to these, so that a thread has whole columns (docs/performance.md).
+_COLUMNS, _MOST_COLUMNS = 64, 512
+
 #: Elements that a thread keeps of all its tiles at the most.
 _OF_THREAD = 64
 
@@ -34,23 +37,26 @@ def columns(kernel: Kernel, target: Target, hints: Hints) -> list[Columns]:
     outer = hint(total(domain, [a for a in domain.kept if a not in inner]), hints)
     n_rows = total(domain, domain.reduced)
     length, width = hint(n_rows, hints), hint(total(domain, inner), hints)
-    tall, cols = power_of_two(length), min(64, power_of_two(width))
+    tall = power_of_two(length)
+    cols, warps = min(max(_COLUMNS, min(_OF_FOUR // tall, _MOST_COLUMNS)), power_of_two(width)), 4
+    while cols > _COLUMNS and outer * -(-width // cols) < enough:
+        cols, warps = cols // 2, max(1, warps // 2)
     if outer * -(-width // cols) < enough:
         cols = min(cols, 32)
     rows = min(tall, max(1, _OF_FOUR // cols), _MOST_ROWS)
     small = rows >= length and n_rows.is_number and not kernel.in_chunks
     walking: list[Columns] = []
     if not small:
-        walking = _with_others(_walking(kernel, rows, cols, length), outer, width, target, whole=rows >= length)
+        walking = _with_others(_walking(kernel, rows, cols, length, warps), outer, width, target, whole=rows >= length)
     # What chunks come to is little: read again it costs nothing, and kept it would bound how many chunks there may be.
     gathers = any(isinstance(v.op, Partial) for v in kernel.leaves)
     if not small and (kernel.in_chunks or gathers or times_read(kernel) == 1):
         return walking
     least, tiles = _tiles(kernel, inner)
-    broad, cols = cols, min(cols, max(power_of_two_within(_OF_EIGHT // tall), _LEAST_BYTES // least))
+    broad, cols = min(cols, _COLUMNS), min(cols, max(power_of_two_within(_OF_EIGHT // tall), _LEAST_BYTES // least))
     if tall * cols > _OF_FOUR and tall * cols * tiles > _fit(target, 8):
         return walking
-    keeping = Columns(tall, cols, 4 if tall * cols <= _OF_FOUR else 8, whole=True)
+    keeping = Columns(tall, cols, warps if tall * cols <= _OF_FOUR else 8, whole=True)
     kept = _with_others(keeping, outer, width, target, whole=True)
     if not n_rows.is_number:  # a call may have more than a tile holds
         kept = [dataclasses.replace(one, beyond=_beyond(kernel, one, broad)) for one in kept]
@@ -62,10 +68,10 @@ def _fit(target: Target, warps: int) -> int:
     return _OF_THREAD * target.warp_size * warps
 
 
-def _walking(kernel: Kernel, rows: int, cols: int, length: int) -> Columns:
+def _walking(kernel: Kernel, rows: int, cols: int, length: int, warps: int = 4) -> Columns:
     if rows < length:  # what is carried along stays in registers beside the tile
         rows = max(1, min(rows, _OF_EIGHT // cols // tiles_carried(kernel)))
-    return Columns(rows, cols)
+    return Columns(rows, cols, warps)
 
 
 def _beyond(kernel: Kernel, kept: Columns, cols: int) -> Columns:
@@ -80,7 +86,7 @@ def _with_others(first: Columns, outer: int, width: int, target: Target, *, whol
     wide = 2 * first.rows * first.cols <= _OF_EIGHT and programs >= 2 * target.multiprocessors
     if whole and wide:
         found.append(dataclasses.replace(first, cols=2 * first.cols, warps=8))  # more that lies next to each other
-    found += [dataclasses.replace(first, warps=warps) for warps in (2 * first.warps, first.warps // 2)]
+    found += [dataclasses.replace(first, warps=warps) for warps in (2 * first.warps, first.warps // 2) if warps]
     if whole and first.cols > 32:
         found.append(dataclasses.replace(first, cols=32, warps=4))
     return [one for one in found if one is first or one.rows * one.cols <= _fit(target, one.warps)]

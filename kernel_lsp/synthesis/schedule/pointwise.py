@@ -44,20 +44,29 @@ def pointwise_tiles(kernel: Kernel, m: int, n: int, k: int, batch: int, target: 
     """Tiles of a convolution of one element whose input is rounded as it is read, the default first.
 
     All columns in one tile if they fit, so that the input is read from memory once and from shared memory seldom. Where elements are read one
-    by one, a thread has an address for each: with more than 32 of them it spills (docs/performance.md).
+    by one, a thread has an address for each: with more than 32 of them it spills (docs/performance.md). The same is so of a result that something
+    of its size is added to, which a thread holds beside it: tiles are narrow then.
     """
     together = _read_together(kernel, hints)
-    tiles = [
+    narrow = [*([Product(128, 64, 64, 4, 3)] if together else []), *([Product(64, 128, 64, 4, 3)] if n > 64 else [])]
+    wide = [
         *([Product(128, 256, 64, 8, 3)] if n > 128 and together else []),
         *([Product(128, 128, 64, 8, 3)] if n > 64 else []),
-        *([Product(128, 64, 64, 4, 3)] if together else []),
-        *([Product(64, 128, 64, 4, 3)] if n > 64 else []),
-        Product(64, 64, 64, 4, 3),
     ]
+    tiles = [*narrow, *wide[-1:]] if together and _reads_as_many(kernel) else [*wide, *narrow]
+    tiles.append(Product(64, 64, 64, 4, 3))
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors] or tiles[
         -1:
     ]
     return list(dict.fromkeys(_fitted(tile, m, n, k, target) for tile in enough))[:_MOST]
+
+
+def _reads_as_many(kernel: Kernel) -> bool:
+    """Whether what completes the product reads a tensor that varies along all dimensions of the result."""
+    along = [kernel.domain.resolve(e).free_symbols for e in kernel.domain.origin]
+    kept = set().union(*along) & kernel.domain.size.keys()
+    found = ({a for e in index for a in kernel.domain.resolve(e).free_symbols} for _, index, _ in kernel.accesses)
+    return any(kept <= symbols for symbols in found)
 
 
 def _read_together(kernel: Kernel, hints: Hints) -> bool:

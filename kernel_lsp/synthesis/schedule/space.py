@@ -136,6 +136,10 @@ def _row_by_row(kernel: Kernel, hints: Hints) -> list[Schedule]:
 _ONE_A_MULTIPROCESSOR, _OF_L2 = Passes(16384, 32), 0.75
 
 
+#: Rows that a program takes at the most; more only so that it has so many elements.
+_MOST_ROWS, _OF_SHORT_ROWS = 32, 1024
+
+
 def _longest_element(kernel: Kernel) -> int:
     """Bytes of an element of the largest dtype that it reads."""
     return max(value.dtype.itemsize for value, _, _ in kernel.accesses)
@@ -158,7 +162,8 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
-        rows = max(1, min(32, 2048 // power_of_two(length), power_of_two(count // (2 * target.multiprocessors))))
+        most = max(_MOST_ROWS, _OF_SHORT_ROWS // power_of_two(length))
+        rows = max(1, min(most, 2048 // power_of_two(length), power_of_two(count // (2 * target.multiprocessors))))
     warps = 4 if power_of_two(length) * rows <= 4096 else 8
     found: list[Schedule] = [Rows(rows, warps), Rows(rows, 2 * warps), Rows(rows, warps // 2)]
     if length > 8192:

@@ -175,3 +175,20 @@ case(
     lambda n: [_with_nan(r(2, 16, 5 + n, 6)), r(16, 8, 1, 3)],
     **HALF,
 )
+
+
+class OfBranches(nn.Module):
+    """A convolution of a sum of parts of its input, by factors of parts. The kernel for what leaves the range computes that itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(16, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        return self.conv((x.unflatten(1, (2, 16)) * s).sum(1) + x[:, 5:21])
+
+
+CASES["float16_of_branches"] = Case(OfBranches, lambda n: [r(2, 32, 5 + n, 6), r(2, 2, 16, 1, 1)], kernels=4, **HALF)
+CASES["float16_of_large_branches"] = Case(
+    OfBranches, lambda n: [r(2, 32, 5 + n, 6) * 1e6, r(2, 2, 16, 1, 1)], kernels=4, **HALF
+)

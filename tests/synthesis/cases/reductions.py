@@ -93,3 +93,30 @@ case(
 # What does not vary along a reduced dimension counts once for each of its elements, not for the rows beyond the end.
 case("mean_of_biased_columns", lambda self, x, b: (x + b).mean(0), lambda n: [r(11 + n, 37), r(37)])
 case("sum_of_biased_columns", lambda self, x, b: (x * 2 - b).sum(0), lambda n: [r(3 + n, 4, 6), r(4, 6)])
+
+
+# Few elements, which are combined one by one.
+case("few_summed", lambda self, x: x.unflatten(1, (3, 4)).sum(1), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
+case("few_neighbours", lambda self, x: x.unflatten(1, (3, 4)).mean(2), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
+case("few_pooled", lambda self, x: F.max_pool1d(x, 4, 4), lambda n: [r(2 + n, 3, 20)], kernels=1)
+case("few_integers", lambda self, x: torch.stack([x, x + 1]).sum(0), lambda n: [torch.randint(-9, 9, (5, 4 + n))])
+case("few_halves", lambda self, x: x.unflatten(0, (2, 3)).prod(0), lambda n: [r(6, 7 + n).half()], tolerance=2e-3)
+
+
+def _some_missing(x: torch.Tensor) -> torch.Tensor:
+    x[1, 2] = float("nan")
+    return x
+
+
+case(
+    "few_with_nan",
+    lambda self, x: torch.nan_to_num(torch.stack([x, x.flip(0)]).amax(0), nan=500.0),
+    lambda n: [_some_missing(r(4, 5 + n))],
+    kernels=1,
+)
+case(
+    "few_branches",
+    lambda self, x, s: (x.unflatten(1, (2, 6)) * torch.softmax(s, 1)[..., None, None]).sum(1),
+    lambda n: [r(2, 12, 5 + n, 6), r(2, 2, 6)],
+    kernels=2,
+)

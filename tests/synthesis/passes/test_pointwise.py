@@ -68,6 +68,24 @@ def test_elements_that_are_read_one_by_one_get_smaller_tiles() -> None:
         assert max(each) <= (64 if size == 28 else 32), size
 
 
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.expand = nn.Conv2d(64, 256, 1)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.expand(x) + y)
+
+
+def test_a_result_that_a_tensor_of_its_size_is_added_to_gets_narrow_tiles() -> None:
+    first = {}
+    for module, inputs in ((nn.Conv2d(64, 256, 1), (64,)), (Residual(), (64, 256))):
+        found = planned(module, *(torch.empty(32, channels, 56, 56) for channels in inputs))
+        (fast,) = (kernel for kernel in found.kernels if kernel.contract is not None and not kernel.exact)
+        first[type(module)], *_ = space(fast, target("H200"), found.hints)
+    assert first == {nn.Conv2d: Product(128, 256, 64, 8, 2), Residual: Product(128, 64, 64, 4, 2)}
+
+
 def test_the_elements_of_a_channel_are_one_argument_of_the_kernel() -> None:
     module = nn.Conv2d(64, 128, 1).eval()
     exported = capture(module, (torch.empty(16, 64, 56, 56),))

@@ -43,7 +43,9 @@ def without_beyond(schedule: Schedule) -> Schedule:
     ("rows", "width", "dtype", "first"),
     [
         (64, 65536, torch.float32, Columns(64, 64, 4, whole=True)),
-        (3, 65536, torch.float32, Columns(4, 64, 4, whole=True)),
+        (3, 65536, torch.float32, Columns(4, 512, 4, whole=True)),
+        (3, 1024, torch.float32, Columns(4, 256, 2, whole=True)),  # so that there are two programs a multiprocessor
+        (16, 65536, torch.float32, Columns(16, 256, 4, whole=True)),
         (128, 65536, torch.float32, Columns(128, 64, 8, whole=True)),
         (200, 65536, torch.float32, Columns(256, 32, 8, whole=True)),
         (512, 65536, torch.float32, Columns(512, 16, 8, whole=True)),
