@@ -69,22 +69,26 @@ def _has_another_kernel(op: Reduce, value: Value, order: Order, hints: Hints) ->
 
 def _comes_back(value: Value, along: int, order: Order) -> bool:
     """Whether its elements are combined with ``value`` again, as in a softmax or a norm: a tile of them has both."""
-    users = order.users.get(value, [])
-    for user in users:
-        if len(user.shape) == len(value.shape) and user.shape[along] != ONE:
-            return True
-        if isinstance(user.op, Pointwise) and _comes_back(user, along, order):
-            return True
+    stack, seen = [value], {value}
+    while stack:
+        for user in order.users.get(stack.pop(), []):
+            if len(user.shape) == len(value.shape) and user.shape[along] != ONE:
+                return True
+            if isinstance(user.op, Pointwise) and user not in seen:
+                seen.add(user)
+                stack.append(user)
     return False
 
 
-def _elementwise_from(value: Value) -> list[Value]:
+def _elementwise_from(value: Value) -> set[Value]:
     """``value``, and what it is computed from by elementwise functions and views."""
-    found = [value]
-    for v in found:
-        if isinstance(v.op, Pointwise | View):
-            found += [o for o in dict.fromkeys(operands(v)) if o not in found]
-    return found
+    stack, seen = [value], {value}
+    while stack:
+        v = stack.pop()
+        new = [o for o in operands(v) if o not in seen] if isinstance(v.op, Pointwise | View) else []
+        seen.update(new)
+        stack += new
+    return seen
 
 
 def _overlaps(value: Value, along: int, hints: Hints) -> bool:
