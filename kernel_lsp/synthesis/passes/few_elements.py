@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 
 import sympy
+import torch
 
 from ..graph.build import Build
 from ..graph.lowered import Graph
@@ -30,10 +31,12 @@ _KINDS, _OF_FLOATS = ("sum", "prod"), ("amax", "amin")
 def write_out(graph: Graph) -> int:
     """Replace reductions over one dimension of at most ``_MOST`` elements by the functions that combine those. Returns how many."""
     order = order_of(graph.outputs)
-    count = 0
+    written: set[Value] = set()
     for value in order.values:
         op = value.op
-        if not isinstance(op, Reduce) or not _are_few(op, value) or _has_another_kernel(op, value, order, graph.hints):
+        if not isinstance(op, Reduce) or not _are_few(op, value):
+            continue
+        if _has_another_kernel(op, value, order, written, graph.hints):
             continue
         (along,) = op.dims
         length = int(op.operand.shape[along])
@@ -43,26 +46,30 @@ def write_out(graph: Graph) -> int:
         combine = functools.partial(Build.pointwise, MONOIDS[op.kind].combine, dtype=value.dtype)
         value.meaning = value.meaning or (op.kind, (op.operand, op.dims))
         value.op = functools.reduce(combine, elements).op
-        count += 1
-    return count
+        written.add(value)
+    return len(written)
 
 
 def _are_few(op: Reduce, value: Value) -> bool:
     combined = op.kind in _KINDS or (op.kind in _OF_FLOATS and value.dtype.is_floating_point)
     sizes = [op.operand.shape[d] for d in op.dims]
-    return combined and len(sizes) == 1 and sizes[0].is_Integer and 1 < sizes[0] <= _MOST
+    # As numbers of one bit True and True would be added to False.
+    return combined and value.dtype != torch.bool and len(sizes) == 1 and sizes[0].is_Integer and 1 < sizes[0] <= _MOST
 
 
-def _has_another_kernel(op: Reduce, value: Value, order: Order, hints: Hints) -> bool:
-    """Whether the elements are better reduced with other reductions, in a product's tiles, or as windows."""
+def _has_another_kernel(op: Reduce, value: Value, order: Order, written: set[Value], hints: Hints) -> bool:
+    """Whether the elements are better reduced with other reductions, in a product's tiles, or as windows.
+
+    ``written``: what is written out already: of such elements each would be computed of several again.
+    """
     (along,) = op.dims
     results = hint(numel(value.shape), hints)
-    before = [v.op for v in _elementwise_from(op.operand) if hint(numel(v.shape), hints) >= results]
+    before = [v for v in _elementwise_from(op.operand) if hint(numel(v.shape), hints) >= results]
     last, length = along == len(value.shape) - 1, op.operand.shape[along]
     return (
         _comes_back(value, along, order)
-        or any(isinstance(one, Fold) for one in before)
-        or any(isinstance(one, Contract) and (last or length in sides(one)) for one in before)
+        or any(isinstance(v.op, Fold) or v in written for v in before)
+        or any(isinstance(v.op, Contract) and (last or length in sides(v.op)) for v in before)
         or _overlaps(op.operand, along, hints)
     )
 

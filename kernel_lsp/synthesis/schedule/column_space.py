@@ -20,6 +20,9 @@ _OF_FOUR, _OF_EIGHT = 4096, 8192
 #: Columns of a tile; of short ones it has more, up to these, so that a thread has whole columns (docs/performance.md).
 _COLUMNS, _MOST_COLUMNS = 64, 512
 
+#: How many lanes there may be for each column where tiles have more than those.
+_LANES = 1.15
+
 #: Elements that a thread keeps of all its tiles at the most.
 _OF_THREAD = 64
 
@@ -38,8 +41,11 @@ def columns(kernel: Kernel, target: Target, hints: Hints) -> list[Columns]:
     n_rows = total(domain, domain.reduced)
     length, width = hint(n_rows, hints), hint(total(domain, inner), hints)
     tall = power_of_two(length)
-    cols, warps = min(max(_COLUMNS, min(_OF_FOUR // tall, _MOST_COLUMNS)), power_of_two(width)), 4
-    while cols > _COLUMNS and outer * -(-width // cols) < enough:
+    loaded = _loaded(kernel, inner)
+    least, tiles = min(loaded, default=4), max(1, len(loaded))
+    short = _OF_FOUR // (tall * max(1, sum(loaded) // 4))  # a register has four bytes
+    cols, warps = min(max(_COLUMNS, min(short, _MOST_COLUMNS)), power_of_two(width)), 4
+    while cols > _COLUMNS and (outer * -(-width // cols) < enough or -(-width // cols) * cols > _LANES * width):
         cols, warps = cols // 2, max(1, warps // 2)
     if outer * -(-width // cols) < enough:
         cols = min(cols, 32)
@@ -52,7 +58,6 @@ def columns(kernel: Kernel, target: Target, hints: Hints) -> list[Columns]:
     gathers = any(isinstance(v.op, Partial) for v in kernel.leaves)
     if not small and (kernel.in_chunks or gathers or times_read(kernel) == 1):
         return walking
-    least, tiles = _tiles(kernel, inner)
     broad, cols = min(cols, _COLUMNS), min(cols, max(power_of_two_within(_OF_EIGHT // tall), _LEAST_BYTES // least))
     if tall * cols > _OF_FOUR and tall * cols * tiles > _fit(target, 8):
         return walking
@@ -92,11 +97,11 @@ def _with_others(first: Columns, outer: int, width: int, target: Target, *, whol
     return [one for one in found if one is first or one.rows * one.cols <= _fit(target, one.warps)]
 
 
-def _tiles(kernel: Kernel, inner: list[sympy.Symbol]) -> tuple[int, int]:
-    """Of the loads that vary along rows and columns, the bytes of the least element, and how many there are."""
+def _loaded(kernel: Kernel, inner: list[sympy.Symbol]) -> list[int]:
+    """The bytes of an element of each load that varies along rows and columns."""
     found: dict[tuple[object, ...], int] = {}
     for value, index, _ in kernel.accesses:
         symbols = set().union(*(e.free_symbols for e in index))
         if symbols & set(kernel.domain.reduced) and symbols & set(inner):
             found[value, index] = value.dtype.itemsize
-    return min(found.values(), default=4), max(1, len(found))
+    return list(found.values())

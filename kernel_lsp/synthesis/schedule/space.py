@@ -136,8 +136,8 @@ def _row_by_row(kernel: Kernel, hints: Hints) -> list[Schedule]:
 _ONE_A_MULTIPROCESSOR, _OF_L2 = Passes(16384, 32), 0.75
 
 
-#: Rows that a program takes at the most; more only so that it has so many elements.
-_MOST_ROWS, _OF_SHORT_ROWS = 32, 1024
+#: Rows that a program takes at the most; more of short ones of a known length, so that it has so many elements.
+_ROWS, _ELEMENTS_OF_SHORT_ROWS = 32, 1024
 
 
 def _longest_element(kernel: Kernel) -> int:
@@ -162,7 +162,8 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
-        most = max(_MOST_ROWS, _OF_SHORT_ROWS // power_of_two(length))
+        known = total(domain, domain.reduced).is_number  # else a call may have rows that are much longer
+        most = max(_ROWS, _ELEMENTS_OF_SHORT_ROWS // power_of_two(length)) if known else _ROWS
         rows = max(1, min(most, 2048 // power_of_two(length), power_of_two(count // (2 * target.multiprocessors))))
     warps = 4 if power_of_two(length) * rows <= 4096 else 8
     found: list[Schedule] = [Rows(rows, warps), Rows(rows, 2 * warps), Rows(rows, warps // 2)]

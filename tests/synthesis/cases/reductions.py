@@ -99,6 +99,7 @@ case("sum_of_biased_columns", lambda self, x, b: (x * 2 - b).sum(0), lambda n: [
 case("few_summed", lambda self, x: x.unflatten(1, (3, 4)).sum(1), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
 case("few_neighbours", lambda self, x: x.unflatten(1, (3, 4)).mean(2), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
 case("few_pooled", lambda self, x: F.max_pool1d(x, 4, 4), lambda n: [r(2 + n, 3, 20)], kernels=1)
+case("few_booleans", lambda self, x: (x > 0).unflatten(1, (3, 4)).sum(1, dtype=torch.bool), lambda n: [r(5 + n, 12)])
 case("few_integers", lambda self, x: torch.stack([x, x + 1]).sum(0), lambda n: [torch.randint(-9, 9, (5, 4 + n))])
 case("few_halves", lambda self, x: x.unflatten(0, (2, 3)).prod(0), lambda n: [r(6, 7 + n).half()], tolerance=2e-3)
 

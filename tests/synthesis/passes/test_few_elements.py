@@ -63,6 +63,11 @@ def test_few_elements_are_combined_one_by_one(function: Forward) -> None:
         (lambda x: torch.softmax(x.unflatten(1, (4, 3)), 2), "sum"),  # what is summed is needed with the sum
         (lambda x: F.max_pool1d(x.flatten(2), 3, 1), "amax"),  # windows share elements
         (lambda x: x.unflatten(1, (3, 4)).argmax(1), "argmax"),
+        (
+            lambda x: (x > 0).unflatten(1, (3, 4)).sum(1, dtype=torch.bool),
+            "sum",
+        ),  # one bit: True and True would be False
+        (lambda x: F.avg_pool1d(F.avg_pool1d(x.flatten(2), 4), 4), "sum"),  # each element would be a sum itself
         (lambda x: F.avg_pool1d(x.flatten(2).transpose(1, 2) @ torch.ones(12, 64), 4), "sum"),  # in the product's tiles
     ],
 )
