@@ -230,7 +230,7 @@ def cheap_prologue(value: Value, stored: set[Value]) -> bool:
 
 
 def seldom_prologue(value: Value, stored: set[Value]) -> bool:
-    """Whether a kernel that hardly ever runs computes ``value`` from what is stored: elementwise, of pieces put together or cut out, and of vectors."""
+    """Whether a kernel that hardly ever runs computes ``value`` from what is stored: elementwise, of pieces put together, of what views address linearly, and of vectors."""
     seen: set[Value] = set()
     waiting = [value]
     while waiting:
@@ -238,7 +238,7 @@ def seldom_prologue(value: Value, stored: set[Value]) -> bool:
         if v in stored or v in seen:
             continue
         seen.add(v)
-        if isinstance(v.op, View) and _cuts_out(v.op.map):
+        if isinstance(v.op, View) and _is_linear(v.op.map):
             waiting.append(v.op.operand)
         elif isinstance(v.op, View):
             base = viewed(v)
@@ -251,8 +251,8 @@ def seldom_prologue(value: Value, stored: set[Value]) -> bool:
     return True
 
 
-def _cuts_out(map: Map) -> bool:
-    """Whether a view has parts of its operand, perhaps with other dimensions: no index is divided, and nothing is asked."""
+def _is_linear(map: Map) -> bool:
+    """Whether a view addresses its operand linearly: no index is divided or clamped, and nothing is asked."""
     return not map.guard and all(e.is_polynomial(*dims(len(map.shape))) for e in map.index)
 
 

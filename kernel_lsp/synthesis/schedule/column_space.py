@@ -43,10 +43,7 @@ def columns(kernel: Kernel, target: Target, hints: Hints) -> list[Columns]:
     tall = power_of_two(length)
     loaded = _loaded(kernel, inner)
     least, tiles = min(loaded, default=4), max(1, len(loaded))
-    short = _OF_FOUR // (tall * max(1, sum(loaded) // 4))  # a register has four bytes
-    cols, warps = min(max(_COLUMNS, min(short, _MOST_COLUMNS)), power_of_two(width)), 4
-    while cols > _COLUMNS and (outer * -(-width // cols) < enough or -(-width // cols) * cols > _LANES * width):
-        cols, warps = cols // 2, max(1, warps // 2)
+    cols, warps = _wide(tall, outer, width, sum(loaded), enough)
     if outer * -(-width // cols) < enough:
         cols = min(cols, 32)
     rows = min(tall, max(1, _OF_FOUR // cols), _MOST_ROWS)
@@ -66,6 +63,15 @@ def columns(kernel: Kernel, target: Target, hints: Hints) -> list[Columns]:
     if not n_rows.is_number:  # a call may have more than a tile holds
         kept = [dataclasses.replace(one, beyond=_beyond(kernel, one, broad)) for one in kept]
     return [*kept, *walking[:1]]
+
+
+def _wide(tall: int, outer: int, width: int, bytes_loaded: int, enough: int) -> tuple[int, int]:
+    """Columns and warps of a tile of ``tall`` rows, of each element of which so many bytes are loaded: as many columns as leave ``enough`` programs."""
+    short = _OF_FOUR // (tall * max(1, bytes_loaded // 4))  # a register has four bytes
+    cols, warps = min(max(_COLUMNS, min(short, _MOST_COLUMNS)), power_of_two(width)), 4
+    while cols > _COLUMNS and (outer * -(-width // cols) < enough or -(-width // cols) * cols > _LANES * width):
+        cols, warps = cols // 2, max(1, warps // 2)
+    return cols, warps
 
 
 def _fit(target: Target, warps: int) -> int:

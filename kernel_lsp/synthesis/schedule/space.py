@@ -135,7 +135,6 @@ def _row_by_row(kernel: Kernel, hints: Hints) -> list[Schedule]:
 #: this part of it, the next pass over a row reads no memory.
 _ONE_A_MULTIPROCESSOR, _OF_L2 = Passes(16384, 32), 0.75
 
-
 #: Rows that a program takes at the most; more of short ones of a known length, so that it has so many elements.
 _ROWS, _ELEMENTS_OF_SHORT_ROWS = 32, 1024
 
