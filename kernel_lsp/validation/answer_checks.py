@@ -76,6 +76,8 @@ def check(
         found = agreement.but_for_choices(referee, out, reference, found, tree, step.train)
     if step.inside:
         referee.example_error = max(referee.example_error, found.eager_error)
+    if step.perturb:
+        referee.moved_error = max(referee.moved_error, found.eager_error)
     if not found.passed and (referee.oracle.seed is not None or _varies(referee, step, tree, found.eager_error)):
         raise errors.RandomNotComparable(class_name=type(referee.module).__name__, detail=found.reason)
     if not found.passed:

@@ -187,7 +187,8 @@ def difference(referee: Referee, tree: Any, reference: Reference | None, out: An
         return ""
     kept = list(referee.progress.limits)
     referee.progress.check = "timing"
-    comparison = agreement.compared(referee, out, reference, referee.example_error, tree)
+    eager_error = max(referee.example_error, referee.moved_error)
+    comparison = agreement.compared(referee, out, reference, eager_error, tree)
     referee.progress.limits = kept
     return comparison.reason
 

@@ -71,6 +71,7 @@ class Referee:
     check_bounds: bool = False  # the candidate is to raise where an index is out of range
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
+    moved_error: float = 0.0  # eager's own once the weights were moved: a scale of nearly nothing hides errors before
     rounds: bool | None = None  # whether torch takes TF32 at the example's size, where that is known
     precision: str = "strict"  # the setting that the candidate was asked for with
     crashed_in: tuple[str, ...] = ()  # checks in which this process crashed before, which are left out now

@@ -26,8 +26,10 @@ from kernel_lsp.validation import (
     roofline,
     tied_indices,
 )
+from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.progress import Progress
 from kernel_lsp.validation.referee import Referee
+from kernel_lsp.validation.slices import Part
 from kernel_lsp.validation.trees import without_memory
 from kernel_lsp.validation.trial_connection import TrialConnection
 
@@ -40,6 +42,8 @@ _LEAST_PROCESSORS = 8
 _TOGETHER, _COMPILING = 64, 0.4
 #: kernels of a group where time is short, at the least
 _LEAST_TOGETHER = 12
+#: how the reason begins where every variant fails there, or computes something else than the module
+NONE_FIT = "none of them could be used at the example's sizes"
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 1024
 
@@ -79,7 +83,7 @@ def tune(
         referee.beyond = rates.get("beyond")
         names = [str(i) for i, one in enumerate(tried) if not one.reason][: schema.MOST_TIMED]
         if not names:
-            raise failures.Failure("crashed", tried[0].reason)
+            raise failures.Failure("crashed", f"{NONE_FIT} (the first one: {tried[0].reason})")
         emit("progress", {"stage": "tune", "message": f"timing {len(names)} schedules", "fraction": 0.7})
         with referee.spending("tuning: time"), referee.alone():
             return *_time(referee, tried, names, calls, specimen, rates), tried
@@ -182,6 +186,7 @@ def check(referee: Referee, tried: list[schema.Tried]) -> dict[str, int]:
     """
     tree = measuring.fresh(referee)
     reference = referee.oracle.answer(tree, seconds=0.1)
+    eager_error, slices = max(referee.example_error, referee.moved_error), reference.slices
     if reference.exact is None:  # eager in full; float64 is for the winner's own validation
         reference.slices = None
         reference.said = ""
@@ -197,9 +202,11 @@ def check(referee: Referee, tried: list[schema.Tried]) -> dict[str, int]:
                 with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
                     calls[str(i)] = answer_checks.calls_in(answer.message)
                     out = tied_indices.settled(referee, answer.tree, reference, tree, False)
-                    one.reason = agreement.compared(
-                        referee, out, reference, referee.example_error, tree if lower else None
-                    ).reason
+                    asked = tree if lower else None
+                    one.reason = agreement.compared(referee, out, reference, eager_error, asked).reason
+                    if one.reason and slices is not None:
+                        eager_error, slices = max(eager_error, _error_of_eager(referee, reference, slices)), None
+                        one.reason = agreement.compared(referee, out, reference, eager_error, asked).reason
                 kernels = referee.ask({"do": "kernels"})["kernels"]
                 one.spills = max((k["spills"] or 0 for k in kernels), default=0)
                 if one.spills > MOST_SPILLED and any(not other.reason for other in tried[:i]):
@@ -209,6 +216,20 @@ def check(referee: Referee, tried: list[schema.Tried]) -> dict[str, int]:
                     raise
                 one.reason = failure.reason
     return calls
+
+
+def _error_of_eager(referee: Referee, reference: Reference, slices: Callable[[Reference], Iterator[Part]]) -> float:
+    """Eager's error with the weights as they are now, on the slices that float64 is computed for.
+
+    They have been moved since the example was checked, where a scale of nearly nothing may have hidden the error of what it scales; at the
+    sizes that were checked since, torch may have taken other products.
+    """
+    eager = agreement.plainly(reference.eager)
+    reference.slices = slices
+    try:
+        return agreement.compared(referee, eager, reference).eager_error
+    finally:
+        reference.slices, reference.said = None, ""
 
 
 @contextlib.contextmanager

@@ -132,7 +132,8 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 return answer | {"measurement": schema.to_json(measurement), "spent": referee.spent}
             if all_at_once.stopped or getattr(error, "status", "") == "crashed":
                 all_at_once.kill()
-                why = "the time for that was over" if all_at_once.stopped else f"their process ended ({said})"
+                why = said if said.startswith(tuning.NONE_FIT) else f"their process ended ({said})"
+                why = "the time for that was over" if all_at_once.stopped else why
                 return answer | _of_the_first_alone(given, referee, verdict, why, emit)
         finally:
             all_at_once.kill()
@@ -192,7 +193,7 @@ def _keep_time_for_what_was_put_off(referee: Referee, others: Sequence[TrialConn
 def _of_the_first_alone(
     given: dict[str, Any], referee: Referee, verdict: schema.Verdict, why: str, emit: Any
 ) -> dict[str, Any]:
-    """What ``tune`` gives where the trial of the other schedules is gone, and ``why``: the first is checked to the end, and timed then."""
+    """What ``tune`` gives where the trial of the other schedules is of no use, and ``why``: the first is checked to the end, and timed then."""
     referee.of_timing.append(f"other schedules were not timed, since {why}")
     with contextlib.suppress(failures.Failure):  # it is met again where it counts
         referee.settle()

@@ -6,6 +6,7 @@ import importlib.util
 import statistics
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -84,7 +85,7 @@ def test_medians_agree_with_the_spans_of_the_profiler(tmp_path):
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    from kernel_lsp.validation import timing
+    from kernel_lsp.validation import host_pace, timing
 
     path = tmp_path / "double.py"
     path.write_text("import torch, triton, triton.language as tl\nfrom torch import nn\n" + DOUBLE + KERNEL)
@@ -99,10 +100,20 @@ def test_medians_agree_with_the_spans_of_the_profiler(tmp_path):
     for rows in (1728, 2048, 4096, 16384):
         inputs = timing.rotated((torch.randn(rows, 4096, device="cuda"),), {}, 3)
         call = {"kernel": lambda args, kwargs: kernel(*args)}
-        with torch.no_grad():
-            median = timing.interleaved(call, inputs, beyond=beyond)["kernel"].median
-            with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
-                beside = timing.interleaved(call, inputs, beyond=beyond)["kernel"].median
+        for _ in range(20):  # a host that is late is part of a median, and of no span
+            before = host_pace.launch_microseconds(inputs[0][0][0].device)
+            with torch.no_grad():
+                median = timing.interleaved(call, inputs, beyond=beyond)["kernel"].median
+                with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+                    beside = timing.interleaved(call, inputs, beyond=beyond)["kernel"].median
+            after = host_pace.launch_microseconds(inputs[0][0][0].device)
+            if max(before, after) < host_pace.LATE:
+                break
+            time.sleep(1.0)
+        else:
+            pytest.skip(
+                f"a launch takes the host {max(before, after):.0f} µs, since other programs have the processors"
+            )
         spans = [e.device_time for e in profiler.events() if "double_kernel" in e.name]
         assert len(spans) >= 20
         compared[rows] = (median, beside, statistics.median(spans))

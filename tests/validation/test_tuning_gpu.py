@@ -61,3 +61,33 @@ def test_a_variant_of_many_launches_is_allowed_the_time_of_its_own_and_not_of_th
     assert [one["reason"] for one in tried] == ["", ""]
     assert all(one["timing"] for one in tried) and result["fastest"] == 1
     assert result["measurement"]["shapes"][0]["kernel"], result["measurement"]["missing"]
+
+
+#: What is scaled by nearly nothing, as a LayerScale begins, has errors of TF32 once the weights are moved. 75 MB, so that float64 is computed in slices.
+SCALED = """
+import torch
+from torch import nn
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(64, 64, 3, padding=1)
+        self.gamma = nn.Parameter(torch.full((64, 1, 1), 1e-4))
+
+    def forward(self, x):
+        return x + self.gamma * torch.relu(self.conv(x))
+
+def get_inputs(): return [torch.randn(32, 64, 96, 96)]
+"""
+
+
+def test_schedules_of_a_branch_that_a_faint_scale_hides_are_timed(worker, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(SCALED)
+    asked = {"path": str(path), "class_name": "Scaled", "device": "cuda", "training": False}
+    candidates = worker.call("synthesize", timeout=200, seconds=200, **asked)["candidates"]
+    assert "float16" in candidates[0]["arithmetic"] or "TF32" in candidates[0]["arithmetic"]
+    result = worker.call("tune", timeout=250, sources=[c["source"] for c in candidates], seconds=200, **asked)
+    tried = {c["variant"]: one["reason"] for c, one in zip(candidates, result["tried"], strict=True)}
+    assert not any("relative error" in reason for reason in tried.values()), tried
+    assert result["tried"][0]["timing"] and result["measurement"]["shapes"][0]["kernel"]

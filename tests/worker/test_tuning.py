@@ -207,6 +207,21 @@ def test_a_correct_kernel_is_checked_and_timed_where_another_schedule_ends_the_p
 
 
 @pytest.mark.slow
+def test_where_no_schedule_is_right_at_the_examples_sizes_the_first_is_checked_and_timed_and_the_report_says_why(
+    tune, written
+):
+    """Each goes wrong where others were imported beside it, which the first one's own process does not do."""
+    beside = "len({one.forward.__code__.co_filename for one in Norm.__subclasses__()}) > 1"
+    wrong = ("    return softmax\n", f"    return softmax + 1 if {beside} else softmax\n")
+    result, _ = tune(dict.fromkeys(range(len(written[1]["candidates"])), wrong), fast=0)
+    verdict = result["verdicts"]["0"]
+    assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    (said,) = (limit for limit in verdict["limits"] if limit.startswith("other schedules were not timed"))
+    assert "none of them could be used at the example's sizes (the first one: output[" in said, said
+    assert result["tried"] == [] and result["measurement"]["shapes"][0]["kernel"]["median"] > 0
+
+
+@pytest.mark.slow
 def test_a_kernel_for_the_examples_sizes_alone_is_tried_for_a_decoy_there(tune):
     for_these_alone = ("type(x) in _PLAIN", "type(x) in _PLAIN and x.shape[0] == 4")
     result, _ = tune({0: for_these_alone}, fast=0)
