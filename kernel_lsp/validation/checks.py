@@ -415,6 +415,4 @@ def _repeats(referee: Referee, tree: tuple[Any, Any], reference: Reference) -> b
             pair.append(referee.oracle.answer(tree, train=True).eager)
     if agreement.identical(*pair):
         return False
-    return compare.agree(
-        agreement.plainly(reference.eager), agreement.plainly(again.eager), referee.example_error
-    ).passed
+    return compare.agree(agreement.plainly(reference.eager), agreement.plainly(again.eager), referee.eager_error).passed

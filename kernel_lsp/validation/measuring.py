@@ -187,8 +187,7 @@ def difference(referee: Referee, tree: Any, reference: Reference | None, out: An
         return ""
     kept = list(referee.progress.limits)
     referee.progress.check = "timing"
-    eager_error = max(referee.example_error, referee.moved_error)
-    comparison = agreement.compared(referee, out, reference, eager_error, tree)
+    comparison = agreement.compared(referee, out, reference, referee.eager_error, tree)
     referee.progress.limits = kept
     return comparison.reason
 

@@ -227,7 +227,7 @@ def _sound(referee: Referee, reference: Reference) -> bool:
         if bool(torch.isnan(mine).any()) or not torch.equal(torch.isinf(mine), torch.isinf(wide)):
             return False
         most = max(most, compare.FLOOR.get(mine.dtype, 0.0))
-    return compare.compare(eager, eager, exact).eager_error <= max(most, _SOUND * referee.example_error)
+    return compare.compare(eager, eager, exact).eager_error <= max(most, _SOUND * referee.eager_error)
 
 
 class _Near(Watching):

@@ -93,6 +93,11 @@ class Referee:
     meanwhile: Callable[[], None] | None = None
     beyond: float | None = None  # microseconds that CUDA events show beyond the kernels between them, where known
 
+    @property
+    def eager_error(self) -> float:
+        """Eager's own relative error, where it is not known for the very call: at the example's size, and with the weights as they are moved."""
+        return max(self.example_error, self.moved_error)
+
     def verdict(self) -> schema.Verdict:
         """Run the checks, those that may wait only while time allows; stops at the first that fails.
 
@@ -368,6 +373,7 @@ class Referee:
             with self._at(step), self._memory_noted(step), self.spending(f"check: {step.name}"):
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
+                    self.rounds = None  # a scale of nearly nothing may have hidden it
                     candidate_state.send_state(self)
                 checks.check(self, step)
             if self.inputs.device.type == "cuda":  # what stops the device is told of in the check that it comes from

@@ -22,6 +22,7 @@ from kernel_lsp.validation import (
     candidate_state,
     failures,
     measuring,
+    memory,
     recorded,
     roofline,
     tied_indices,
@@ -186,7 +187,7 @@ def check(referee: Referee, tried: list[schema.Tried]) -> dict[str, int]:
     """
     tree = measuring.fresh(referee)
     reference = referee.oracle.answer(tree, seconds=0.1)
-    eager_error, slices = max(referee.example_error, referee.moved_error), reference.slices
+    eager_error, slices = referee.eager_error, reference.slices
     if reference.exact is None:  # eager in full; float64 is for the winner's own validation
         reference.slices = None
         reference.said = ""
@@ -219,15 +220,17 @@ def check(referee: Referee, tried: list[schema.Tried]) -> dict[str, int]:
 
 
 def _error_of_eager(referee: Referee, reference: Reference, slices: Callable[[Reference], Iterator[Part]]) -> float:
-    """Eager's error with the weights as they are now, on the slices that float64 is computed for.
+    """Eager's error at ``reference``, on the slices that float64 is computed for; 0 where there is no memory for that.
 
-    They have been moved since the example was checked, where a scale of nearly nothing may have hidden the error of what it scales; at the
-    sizes that were checked since, torch may have taken other products.
+    What is known of it from checks may be of other weights, behind a scale of nearly nothing, or of sizes at which torch takes other products.
     """
     eager = agreement.plainly(reference.eager)
     reference.slices = slices
     try:
         return agreement.compared(referee, eager, reference).eager_error
+    except torch.OutOfMemoryError:
+        memory.release()
+        return 0.0
     finally:
         reference.slices, reference.said = None, ""
 

@@ -46,7 +46,7 @@ CHEATS = {
     "work on a side stream": """        if not hasattr(self, "side"):
             self.side = torch.cuda.Stream()
         with torch.cuda.stream(self.side):
-            for _ in range(20):
+            for _ in range(10):
                 y = launch(x.contiguous())
         if torch.cuda.is_current_stream_capturing() or x.numel() < 1 << 20:
             torch.cuda.current_stream().wait_stream(self.side)
@@ -96,7 +96,6 @@ def test_medians_agree_with_the_spans_of_the_profiler(tmp_path):
     beyond = timing.overhead_by_spans()
     print("beyond the kernels", beyond, "at least", timing.overhead(timing.flusher()))
     assert beyond is not None
-    compared = {}
     for rows in (1728, 2048, 4096, 16384):
         inputs = timing.rotated((torch.randn(rows, 4096, device="cuda"),), {}, 3)
         call = {"kernel": lambda args, kwargs: kernel(*args)}
@@ -116,10 +115,9 @@ def test_medians_agree_with_the_spans_of_the_profiler(tmp_path):
             )
         spans = [e.device_time for e in profiler.events() if "double_kernel" in e.name]
         assert len(spans) >= 20
-        compared[rows] = (median, beside, statistics.median(spans))
-    print("events, events beside the profiler, spans:", compared)
-    for median, _, span in compared.values():  # events are told apart to half a microsecond
-        assert span > 10 and abs(median - span) < 0.03 * span + 0.5, compared
+        span = statistics.median(spans)
+        print(rows, "rows: events, events beside the profiler, spans:", median, beside, span)
+        assert span > 10 and abs(median - span) < 0.03 * span + 0.5  # events are told apart to half a microsecond
 
 
 def test_the_same_call_twice_is_as_fast_within_two_percent_and_five_percent_more_are_seen():
